@@ -1,0 +1,126 @@
+//! The SPI: what a backend supplies, and nothing else.
+//!
+//! # For implementors
+//!
+//! A backend is *mechanism*: it turns eight small operations into requests. All *policy* is in
+//! this crate and runs the same on every backend: how long to wait and when to try again, the
+//! deadline of a grant, renewal, telling a loss, cancellation, drop, reentrancy, batching, and
+//! retries of what failed. Do not add any of that to a backend; if a backend seems to need it,
+//! the SPI is wrong.
+//!
+//! The rules, in the order in which they bite:
+//!
+//! 1. **Identity.** Everything is done for an [`AttemptId`](crate::AttemptId), which is unique per
+//!    acquire call and stored with the hold and with the place in line. Each operation is
+//!    idempotent for it: attempting again while it holds gives the same grant (same fence), and
+//!    releasing again gives [`Released::NotHeld`].
+//! 2. **Owner only.** Renewing and releasing act on exactly that attempt. An unknown, late or
+//!    foreign id changes nothing.
+//! 3. **Fences rise.** Each exclusive grant of a resource gets a greater token than every earlier
+//!    one, whatever happened in between. A renewal never changes the token.
+//! 4. **Renewal never revives.** Once the service gave a hold up, `renew` answers
+//!    [`Renewal::Gone`] for ever.
+//! 5. **Send times.** `sent_at` is read from [`Descriptor::clock`] *before* the request leaves.
+//! 6. **No trace.** After `release` of an id nothing of it is left on the service: no hold, no
+//!    place in line, and no later grant to it.
+//! 7. **Errors mean unknown.** A request whose reply is lost may have taken effect; report the
+//!    error. Core will attempt or release again, under the same id.
+//! 8. **Every call ends.** A backend bounds each request by a time-out of its own where its driver
+//!    does not. Core bounds the caller besides.
+//!
+//! `lockkit-testkit` holds the conformance suite that checks every rule on a real server.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{
+    Attempt, Claim, Descriptor, HoldId, Notices, Released, Renewal, Resource, Result, Snapshot,
+};
+
+/// A lock service, seen through eight operations. See the [module](self) for the rules.
+#[async_trait]
+pub trait Backend: Debug + Send + Sync + 'static {
+    /// The facts: name, guarantees, limits. The same for the life of the backend.
+    fn descriptor(&self) -> &Descriptor;
+
+    /// Takes the sink for news that nobody asked for. Called once, before anything else.
+    ///
+    /// A backend that notices that a hold is gone (a session that ended, an eviction, a vanished
+    /// database) says so here at once instead of waiting for the next renewal.
+    fn attach(&self, notices: Notices);
+
+    /// Opens a ticket for a claim: a place in line to be, then a hold.
+    ///
+    /// Does no I/O. The ticket exists before the first request so that whatever becomes of that
+    /// request, core knows the id to release.
+    ///
+    /// # Errors
+    ///
+    /// Whatever can be told without I/O: a closed backend, a mode that it does not offer.
+    fn enter(&self, claim: Claim) -> Result<Box<dyn Ticket>>;
+
+    /// Renews holds and places in line, one answer for each id in the order given.
+    ///
+    /// Called on each beat while anyone holds *or waits*, for all that is due at once, so that a
+    /// session is renewed by one request and keys by few. May be dropped half-way.
+    async fn renew(&self, ids: &[HoldId]) -> Vec<Renewal>;
+
+    /// Releases holds and withdraws places in line, one answer for each id in the order given.
+    ///
+    /// By id alone, from any process: this is how guards, cancelled waiters, detached holds and
+    /// scripts let go. Wakes whoever is next. Never dropped half-way. Core does not call it for an
+    /// id whose `attempt` is under way.
+    async fn release(&self, ids: &[HoldId]) -> Vec<Result<Released>>;
+
+    /// Makes a hold live by its own expiry, `ttl` from now, whatever becomes of the process that
+    /// took it; for a hold that does so already, moves that expiry. From any process.
+    async fn extend(&self, id: &HoldId, ttl: Duration) -> Renewal;
+
+    /// Who holds and who waits for one resource.
+    async fn inspect(&self, resource: &Resource) -> Result<Snapshot>;
+
+    /// The same for each resource that is held or waited for and whose name begins with `prefix`,
+    /// ordered by kind and name.
+    async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>>;
+
+    /// Takes a hold away from its holder on an operator's word, and tells the holder if it lives.
+    ///
+    /// The next grant carries a greater fence, as after any release.
+    async fn evict(&self, id: &HoldId) -> Result<Released>;
+
+    /// The OS file lock that shows this process to be alive, for backends that keep one.
+    ///
+    /// A child process that inherits it keeps the hold from being freed when this process dies,
+    /// until the child has ended too or the lease runs out.
+    fn session_file(&self, id: &HoldId) -> Option<File>;
+
+    /// Asks the service whether it is well: facts for people, such as version and settings that
+    /// matter for safety, as name and value.
+    async fn probe(&self) -> Result<Vec<(&'static str, String)>>;
+
+    /// Ends the backend: sessions, connections, tasks. Called once, after the last release.
+    async fn close(&self) -> Result<()>;
+}
+
+/// A place in line, then a hold. Core owns it and calls `attempt` and `changed` in turn, the
+/// shape of a condition variable: `while busy { changed }`.
+///
+/// Dropping a ticket does nothing on the service. Core releases by id what is to be let go, and
+/// drops the ticket of a granted claim because the id is all that a hold needs.
+#[async_trait]
+pub trait Ticket: Debug + Send {
+    /// Tries to hold; if busy and [`Claim::wait`] is set, makes sure of a place in line.
+    ///
+    /// Never dropped half-way. After an error it may be called again: same id, same effect.
+    async fn attempt(&mut self) -> Result<Attempt>;
+
+    /// Returns when another attempt is worth it. Dropped freely.
+    ///
+    /// Must also return for a release that happened after the *start* of the last `attempt`:
+    /// subscribe first, then try. Waking too often costs a request; waking too late costs the
+    /// user the recheck timer that core runs beside it.
+    async fn changed(&mut self);
+}

@@ -1,0 +1,31 @@
+//! The lock contract of lockkit.
+mod backend;
+mod claim;
+mod clock;
+mod descriptor;
+mod error;
+mod fence;
+mod id;
+mod label;
+mod mode;
+mod name;
+mod notices;
+mod resource;
+mod snapshot;
+mod validity;
+mod watchdog;
+
+pub use backend::{Backend, Ticket};
+pub use claim::{Attempt, Claim, Grant, Released, Renewal};
+pub use clock::{Clock, Instant};
+pub use descriptor::{Descriptor, FenceClass, Guarantee};
+pub use error::{Error, ErrorKind, Result};
+pub use fence::Fence;
+pub use id::{AttemptId, HoldId};
+pub use label::Label;
+pub use mode::{Mode, Order};
+pub use name::{LockName, NameError};
+pub use notices::Notices;
+pub use resource::{Primitive, Resource};
+pub use snapshot::{Holder, Snapshot, Waiter};
+pub use validity::valid_until;

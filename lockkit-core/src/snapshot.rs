@@ -1,0 +1,60 @@
+//! Who holds and who waits.
+
+use std::time::Duration;
+
+use crate::{Fence, HoldId, Label, Mode, Order, Resource};
+
+/// The state of one resource at one moment, as the service saw it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What this is about.
+    pub resource: Resource,
+    /// The highest fencing token ever granted; `None` if there was no grant yet.
+    pub fence: Option<Fence>,
+    /// Who holds it.
+    pub holders: Vec<Holder>,
+    /// Who waits, first in line first, in the service's own order.
+    pub waiters: Vec<Waiter>,
+}
+
+impl Snapshot {
+    /// Whether nobody holds and nobody waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.holders.is_empty() && self.waiters.is_empty()
+    }
+}
+
+/// One hold.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    /// The id that releases it.
+    pub id: HoldId,
+    /// How it is held.
+    pub mode: Mode,
+    /// Its fencing token.
+    pub fence: Fence,
+    /// Who holds it.
+    pub label: Label,
+    /// How long it has been held.
+    pub held_for: Duration,
+    /// What is left of its lease, if it is not renewed.
+    pub remaining: Duration,
+    /// Whether it lives by its own expiry instead of its process's session.
+    pub detached: bool,
+}
+
+/// One place in line.
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    /// The id that withdraws it.
+    pub id: HoldId,
+    /// How it wants to hold.
+    pub mode: Mode,
+    /// Whether it let others pass.
+    pub order: Order,
+    /// Who waits.
+    pub label: Label,
+    /// How long it has waited.
+    pub waited: Duration,
+}
