@@ -68,11 +68,11 @@ impl Clock {
         match self {
             Self::Boot => boottime(),
             Self::Tokio => {
-                // An hour before the first reading, so that tests can look back.
+                // An hour of leeway: a runtime that was paused earlier is behind the first reading.
                 static ZERO: OnceLock<std::time::Instant> = OnceLock::new();
                 let zero = *ZERO.get_or_init(std::time::Instant::now);
                 let now = tokio::time::Instant::now().into_std();
-                Instant(Duration::from_secs(3600) + now.saturating_duration_since(zero))
+                Instant((now + Duration::from_secs(3600)).saturating_duration_since(zero))
             }
         }
     }

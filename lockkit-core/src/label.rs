@@ -1,6 +1,7 @@
 //! Who holds it, for people.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use crate::{Error, ErrorKind};
 
@@ -9,8 +10,8 @@ use crate::{Error, ErrorKind};
 /// It has no meaning to any algorithm; identity is the [`AttemptId`](crate::AttemptId).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
-    text: String,
-    host: String,
+    text: Arc<str>,
+    host: Arc<str>,
     pid: u32,
 }
 
@@ -23,7 +24,7 @@ impl Label {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`] if the text is longer than [`MAX_BYTES`](Self::MAX_BYTES).
-    pub fn new(text: impl Into<String>) -> Result<Self, Error> {
+    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, Error> {
         let text = text.into();
         if text.len() > Self::MAX_BYTES {
             return Err(Error::new(
@@ -41,7 +42,7 @@ impl Label {
     /// A label of this process without a text.
     #[must_use]
     pub fn process() -> Self {
-        Self { text: String::new(), host: host(), pid: std::process::id() }
+        Self { text: "".into(), host: host(), pid: std::process::id() }
     }
 
     /// The free text.
@@ -77,7 +78,7 @@ impl Label {
             let (host, text) = rest.split_once(' ')?;
             Some(Self { text: text.into(), host: host.into(), pid: pid.parse().ok()? })
         };
-        parse().unwrap_or_else(|| Self { text: line.into(), host: String::new(), pid: 0 })
+        parse().unwrap_or_else(|| Self { text: line.into(), host: "".into(), pid: 0 })
     }
 }
 
@@ -97,8 +98,13 @@ impl fmt::Display for Label {
     }
 }
 
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().replace([' ', '@'], "_")
+/// The name of this machine, asked for once: labels are made for each claim.
+fn host() -> Arc<str> {
+    static HOST: OnceLock<Arc<str>> = OnceLock::new();
+    Arc::clone(HOST.get_or_init(|| {
+        let name = rustix::system::uname().nodename().to_string_lossy().replace([' ', '@'], "_");
+        name.into()
+    }))
 }
 
 #[cfg(test)]

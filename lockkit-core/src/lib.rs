@@ -1,17 +1,43 @@
-//! The lock contract of lockkit.
-mod backend;
+//! The lock contract of lockkit: its vocabulary, all of its policy, the SPI for backends, and the
+//! in-memory reference backend. No network dependency.
+//!
+//! Applications use the `lockkit` crate, which re-exports this one and opens backends by URL.
+//! Authors of backends start at [`backend`].
+//!
+//! | to find | look at |
+//! | --- | --- |
+//! | the handle, locks and guards | [`Locker`], [`Mutex`], [`Guard`], [`DistributedLock`] |
+//! | how long a hold may be believed | [`valid_until`], [`Clock`], [`Guarantee`] |
+//! | what a backend must do | [`Backend`], [`Ticket`], [`Claim`], [`Notices`] |
+//! | who may enter next | [`admission`] |
+//! | locks for tests and examples | [`Memory`], [`MemoryStore`] |
+
+mod acquire;
+pub mod admission;
+pub mod backend;
 mod claim;
 mod clock;
+mod core;
 mod descriptor;
 mod error;
 mod fence;
+mod guard;
+mod hold;
 mod id;
 mod label;
+mod lock;
+mod locker;
+mod memory;
 mod mode;
+mod mutex;
 mod name;
 mod notices;
+mod options;
+mod owner;
+mod releasing;
 mod resource;
 mod snapshot;
+mod standing;
 mod validity;
 mod watchdog;
 
@@ -21,11 +47,19 @@ pub use clock::{Clock, Instant};
 pub use descriptor::{Descriptor, FenceClass, Guarantee};
 pub use error::{Error, ErrorKind, Result};
 pub use fence::Fence;
+pub use guard::{Guard, Unlocked};
+pub use hold::LossReason;
 pub use id::{AttemptId, HoldId};
 pub use label::Label;
+pub use lock::DistributedLock;
+pub use locker::Locker;
+pub use memory::{Memory, MemoryStore};
 pub use mode::{Mode, Order};
+pub use mutex::Mutex;
 pub use name::{LockName, NameError};
 pub use notices::Notices;
+pub use options::LockerOptions;
+pub use owner::Owner;
 pub use resource::{Primitive, Resource};
 pub use snapshot::{Holder, Snapshot, Waiter};
 pub use validity::valid_until;

@@ -1,0 +1,35 @@
+//! A claim on a memory store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+use super::MemoryStore;
+use crate::{Attempt, Claim, Notices, Result, Ticket};
+
+#[derive(Debug)]
+pub(super) struct MemoryTicket {
+    pub(super) store: MemoryStore,
+    pub(super) claim: Claim,
+    pub(super) notices: Notices,
+    /// Keeps a ring that comes between two waits, so none is lost.
+    pub(super) wake: Arc<Notify>,
+}
+
+#[async_trait]
+impl Ticket for MemoryTicket {
+    async fn attempt(&mut self) -> Result<Attempt> {
+        let (claim, wake, notices) = (&self.claim, &self.wake, &self.notices);
+        self.store.enter(&claim.resource, |entry, now, fences| {
+            match entry.attempt(claim, wake, notices, now, fences) {
+                Some(grant) => Attempt::Held(grant),
+                None => Attempt::Busy { recheck_after: entry.first_expiry(now) },
+            }
+        })
+    }
+
+    async fn changed(&mut self) {
+        self.wake.notified().await;
+    }
+}

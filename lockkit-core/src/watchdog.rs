@@ -1,2 +1,0 @@
-pub(crate) struct Watchdog;
-impl Watchdog { pub(crate) fn gone(&self, _id: &crate::HoldId) {} }

@@ -1,0 +1,162 @@
+//! From a URL to a locker.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex as StdMutex, PoisonError};
+
+use lockkit_core::{
+    Descriptor, Error, ErrorKind, Locker, LockerOptions, Memory, MemoryStore, Result,
+};
+
+/// Schemes of backends that this build may lack, with the feature that brings them.
+const FEATURES: &[(&str, &str)] = &[("sqlite", "sqlite")];
+
+/// Opens the backend that `url` names, with default options.
+///
+/// | URL | backend | feature |
+/// | --- | --- | --- |
+/// | `memory:` | a store of its own in this process | always there |
+/// | `memory:NAME` | the store of that name in this process, shared by all who name it | always there |
+/// | `sqlite:PATH` | an SQLite file, shared by the processes of one machine | `sqlite` |
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidConfig`] if the URL is malformed, names a backend that this build does not
+/// have, or an option that does not exist; [`ErrorKind::PermissionDenied`],
+/// [`ErrorKind::Corrupt`] or [`ErrorKind::Unavailable`] if the backend cannot be opened.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves no hold; an empty database may have been made.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> lockkit::Result<()> {
+/// let locker = lockkit::connect("memory:").await?;
+/// let guard = locker.mutex("orders/42").lock().await?;
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect(url: &str) -> Result<Locker> {
+    connect_with(url, LockerOptions::default()).await
+}
+
+/// Opens the backend that `url` names, with these options. See [`connect`].
+///
+/// # Errors
+///
+/// As [`connect`]; [`ErrorKind::InvalidArgument`] if an option is out of the backend's range.
+///
+/// # Cancel safety
+///
+/// As [`connect`].
+pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(invalid(format!(
+            "a backend URL begins with a scheme and a colon, such as sqlite:locks.db; this build \
+             knows {}",
+            schemes()
+        )));
+    };
+    match scheme {
+        "memory" => Locker::with_options(memory(rest)?, options),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => Locker::with_options(lockkit_sql::Sqlite::connect(url).await?, options),
+        _ => Err(unknown(scheme)),
+    }
+}
+
+/// The backends in this build.
+///
+/// # Examples
+///
+/// ```
+/// assert!(lockkit::backends().iter().any(|backend| backend.driver == "memory"));
+/// ```
+#[must_use]
+pub fn backends() -> Vec<&'static Descriptor> {
+    vec![
+        Memory::descriptor(),
+        #[cfg(feature = "sqlite")]
+        lockkit_sql::Sqlite::descriptor(),
+    ]
+}
+
+fn schemes() -> String {
+    let names: Vec<String> = backends().iter().map(|b| format!("{}:", b.driver)).collect();
+    names.join(", ")
+}
+
+fn memory(name: &str) -> Result<Memory> {
+    static STORES: LazyLock<StdMutex<HashMap<String, MemoryStore>>> = LazyLock::new(StdMutex::default);
+    if name.contains(['?', '/']) {
+        return Err(invalid("a memory URL is `memory:` or `memory:NAME`, without options").on("memory"));
+    }
+    if name.is_empty() {
+        return Ok(Memory::new());
+    }
+    let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(stores.entry(name.to_owned()).or_default().backend())
+}
+
+fn unknown(scheme: &str) -> Error {
+    let known = schemes();
+    // Never echo the rest of the URL: it may hold a password. A scheme is safe only if it looks
+    // like one.
+    let looks_like_one = scheme.len() <= 32
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    if !looks_like_one {
+        return invalid(format!("this is not a backend URL; this build knows {known}"));
+    }
+    match FEATURES.iter().find(|(name, _)| *name == scheme) {
+        Some((_, feature)) => invalid(format!(
+            "this build has no `{scheme}:` backend; enable the cargo feature `{feature}` (it \
+             knows {known})"
+        )),
+        None => invalid(format!("there is no `{scheme}:` backend; this build knows {known}")),
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidConfig, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn message(url: &str) -> String {
+        let error = connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidConfig, "{url}");
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_bad_url_names_the_cure_and_echoes_no_password() {
+        assert!(message("").await.contains("sqlite:locks.db"));
+        assert!(message("locks.db").await.contains("scheme"));
+        assert!(message("redis://u:s3cr3t@h").await.contains("no `redis:` backend"));
+        assert!(message("memory:a?b=c").await.contains("without options"));
+        for url in ["redis://u:s3cr3t@h:notaport", "u s3cr3t@h:1", "s3cr3t@host:6379"] {
+            assert!(!message(url).await.contains("s3cr3t"), "{url}");
+        }
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[tokio::test]
+    async fn a_backend_that_was_not_built_names_its_feature() {
+        assert!(message("sqlite:x").await.contains("cargo feature `sqlite`"));
+    }
+
+    #[tokio::test]
+    async fn named_memory_stores_are_shared() {
+        let one = connect("memory:shared").await.unwrap();
+        let other = connect("memory:shared").await.unwrap();
+        let alone = connect("memory:").await.unwrap();
+        let _guard = one.mutex("a").lock().await.unwrap();
+        assert!(other.mutex("a").try_lock().await.unwrap().is_none());
+        assert!(alone.mutex("a").try_lock().await.unwrap().is_some());
+    }
+}
