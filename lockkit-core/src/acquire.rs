@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::timeout;
 
 use crate::core::Core;
 use crate::hold::Hold;
 use crate::standing::Standing;
+use crate::within::within;
 use crate::{
     Attempt, AttemptId, Claim, Error, ErrorKind, Grant, Instant, Label, Mode, Order, Resource,
     Result, valid_until,
@@ -69,7 +69,9 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
         }
     }
     let message = "every grant came after its lease had run out; ask for a longer lease";
-    Err(core.error(ErrorKind::Unavailable, message).with("ttl", format!("{:?}", request.ttl)))
+    Err(core
+        .error(ErrorKind::Unavailable, message)
+        .with("ttl", format!("{:?}", request.ttl)))
 }
 
 /// Turns a grant into a hold; `None` if it came too late to be believed.
@@ -83,8 +85,16 @@ fn keep(
     if core.clock.now() >= until {
         return Ok(None); // Dropping the claim releases it.
     }
-    let hold = Arc::new(Hold::new(standing.id().clone(), grant.fence, core.clock, until));
-    if !core.watchdog.watch_hold(&hold, grant.sent_at, grant.ttl, request.renewed) {
+    let hold = Arc::new(Hold::new(
+        standing.id().clone(),
+        grant.fence,
+        core.clock,
+        until,
+    ));
+    if !core
+        .watchdog
+        .watch_hold(&hold, grant.sent_at, grant.ttl, request.renewed)
+    {
         return Err(core.error(ErrorKind::Closed, "this locker was closed; connect again"));
     }
     standing.settle();
@@ -97,20 +107,21 @@ async fn wait_for(
     standing: &mut Standing,
 ) -> Result<Option<Grant>> {
     let mut outage = Outage::default();
-    let gone = Arc::new(Notify::new());
-    let mut in_line = false;
+    let mut in_line: Option<Arc<Notify>> = None;
     loop {
         let limit = attempt_limit(core, request)?;
-        let outcome = match timeout(limit, standing.attempt()).await {
-            Ok(outcome) => outcome,
-            Err(_) if limit < core.options.call_timeout => return Err(timed_out(core, request)),
-            Err(_) => return Err(core.no_answer(limit)),
+        let outcome = match within(limit, standing.attempt()).await {
+            Some(outcome) => outcome,
+            None if limit < core.options.call_timeout => return Err(timed_out(core, request)),
+            None => return Err(core.no_answer(limit)),
         };
         let pause = match outcome {
             Ok(Attempt::Held(grant)) => return Ok(Some(grant)),
             Ok(Attempt::Busy { recheck_after }) => {
                 outage = Outage::default();
-                recheck_after.unwrap_or(RECHECK.1).clamp(RECHECK.0, RECHECK.1)
+                recheck_after
+                    .unwrap_or(RECHECK.1)
+                    .clamp(RECHECK.0, RECHECK.1)
             }
             Err(error) if error.is_retryable() => outage.pause_or(core, request, error)?,
             Err(error) => return Err(error.on(core.backend.descriptor().driver)),
@@ -118,9 +129,11 @@ async fn wait_for(
         if matches!(request.patience, Patience::None) {
             return Ok(None);
         }
-        if !in_line {
-            in_line = core.watchdog.watch_place(standing.id(), request.ttl, &gone);
-        }
+        let gone = in_line.get_or_insert_with(|| {
+            let gone = Arc::new(Notify::new());
+            core.watchdog.watch_place(standing.id(), request.ttl, &gone);
+            gone
+        });
         let retry_at = core.clock.now() + jittered(pause);
         tokio::select! {
             biased;
@@ -163,8 +176,11 @@ fn jittered(pause: Duration) -> Duration {
 }
 
 fn timed_out(core: &Core, request: &Request) -> Error {
-    core.error(ErrorKind::Timeout, "somebody else held the lock all the time")
-        .with("name", request.resource.name())
+    core.error(
+        ErrorKind::Timeout,
+        "somebody else held the lock all the time",
+    )
+    .with("name", request.resource.name())
 }
 
 /// A series of attempts that the backend did not answer.

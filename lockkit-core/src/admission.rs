@@ -105,15 +105,30 @@ mod tests {
 
     #[test]
     fn a_barger_is_passed_over_once_at_most() {
-        assert_eq!(next(Mode::Exclusive, Order::Barging, false, &[]), Next::Wake);
-        assert_eq!(next(Mode::Exclusive, Order::Barging, true, &[]), Next::HandOver);
-        assert_eq!(next(Mode::Exclusive, Order::Fair, false, &[]), Next::HandOver);
-        assert_eq!(next(Mode::Exclusive, Order::Fair, true, &[Mode::Shared]), Next::Wait);
+        assert_eq!(
+            next(Mode::Exclusive, Order::Barging, false, &[]),
+            Next::Wake
+        );
+        assert_eq!(
+            next(Mode::Exclusive, Order::Barging, true, &[]),
+            Next::HandOver
+        );
+        assert_eq!(
+            next(Mode::Exclusive, Order::Fair, false, &[]),
+            Next::HandOver
+        );
+        assert_eq!(
+            next(Mode::Exclusive, Order::Fair, true, &[Mode::Shared]),
+            Next::Wait
+        );
     }
 
     #[test]
     fn permit_counts_do_not_wrap() {
-        let all = Mode::Permits { count: u32::MAX, limit: u32::MAX };
+        let all = Mode::Permits {
+            count: u32::MAX,
+            limit: u32::MAX,
+        };
         assert!(compatible(all, &[]));
         assert!(!compatible(all, &[all]));
     }

@@ -81,14 +81,20 @@ impl Clock {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn boottime() -> Instant {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Instant(Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0)))
+    Instant(Duration::new(
+        now.tv_sec.unsigned_abs(),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    ))
 }
 
 /// Elsewhere `CLOCK_MONOTONIC`, which on macOS and Windows does count suspended time.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn boottime() -> Instant {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Instant(Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0)))
+    Instant(Duration::new(
+        now.tv_sec.unsigned_abs(),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    ))
 }
 
 #[cfg(test)]
@@ -106,6 +112,9 @@ mod tests {
     async fn tokio_clock_follows_paused_time() {
         let before = Clock::Tokio.now();
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert_eq!(Clock::Tokio.now().saturating_duration_since(before), Duration::from_secs(5));
+        assert_eq!(
+            Clock::Tokio.now().saturating_duration_since(before),
+            Duration::from_secs(5)
+        );
     }
 }

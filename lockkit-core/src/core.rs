@@ -12,6 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::owner::Owners;
 use crate::watchdog::Watchdog;
+use crate::within::within;
 use crate::{Backend, Clock, Error, ErrorKind, Label, LockerOptions, Notices, Result};
 
 #[derive(Debug)]
@@ -92,15 +93,16 @@ impl Core {
     /// Bounds a call whose driver may hang.
     pub(crate) async fn bounded<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let limit = self.options.call_timeout;
-        match tokio::time::timeout(limit, call).await {
-            Ok(answer) => answer.map_err(|error| error.on(self.backend.descriptor().driver)),
-            Err(_) => Err(self.no_answer(limit)),
+        match within(limit, call).await {
+            Some(answer) => answer.map_err(|error| error.on(self.backend.descriptor().driver)),
+            None => Err(self.no_answer(limit)),
         }
     }
 
     pub(crate) fn no_answer(&self, limit: Duration) -> Error {
         let message = "the backend did not answer in time; check that it is up and reachable";
-        self.error(ErrorKind::Unavailable, message).with("waited", format!("{limit:?}"))
+        self.error(ErrorKind::Unavailable, message)
+            .with("waited", format!("{limit:?}"))
     }
 
     pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
@@ -121,12 +123,18 @@ impl Core {
         let limit = self.options.call_timeout;
         let settled = tokio::time::timeout(limit, settle).await;
         self.stop.cancel();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         match settled {
             Ok(0) => {}
             Ok(given_up) => {
                 let message = "some releases were given up; those leases ran out by themselves";
-                return Err(self.error(ErrorKind::Unavailable, message).with("count", given_up));
+                return Err(self
+                    .error(ErrorKind::Unavailable, message)
+                    .with("count", given_up));
             }
             Err(_) => return Err(self.no_answer(limit)),
         }

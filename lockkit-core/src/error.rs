@@ -149,7 +149,10 @@ impl Error {
 
     /// The context, in the order in which it was added.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.context.iter().map(|(key, value)| (*key, value.as_str()))
+        self.0
+            .context
+            .iter()
+            .map(|(key, value)| (*key, value.as_str()))
     }
 
     /// Whether the same call may succeed a little later.
@@ -192,6 +195,9 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_ref().map(|source| &**source as &(dyn StdError + 'static))
+        self.0
+            .source
+            .as_ref()
+            .map(|source| &**source as &(dyn StdError + 'static))
     }
 }

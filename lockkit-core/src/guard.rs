@@ -68,7 +68,13 @@ impl Guard {
         ttl: Duration,
         owner: Option<Owner>,
     ) -> Self {
-        Self { hold, core, ttl, owner, armed: true }
+        Self {
+            hold,
+            core,
+            ttl,
+            owner,
+            armed: true,
+        }
     }
 
     /// The name of the lock.
@@ -173,7 +179,9 @@ impl Guard {
         self.core.watchdog.forget(&self.hold.id);
         self.forget_owner();
         if let Err(reason) = ended {
-            self.core.watchdog.release_later(self.hold.id.clone(), self.ttl);
+            self.core
+                .watchdog
+                .release_later(self.hold.id.clone(), self.ttl);
             return Ok(Unlocked::Lost(reason));
         }
         let releasing = Releasing::new(&self.core, self.hold.id.clone(), self.ttl);
@@ -254,7 +262,9 @@ impl Drop for Guard {
         if self.armed && self.hold.unshare() {
             // However it ended, nobody may believe in it any more, and the service is told.
             let _ = self.hold.end_by_release();
-            self.core.watchdog.release_later(self.hold.id.clone(), self.ttl);
+            self.core
+                .watchdog
+                .release_later(self.hold.id.clone(), self.ttl);
             self.forget_owner();
         }
     }

@@ -72,7 +72,8 @@ impl Hold {
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        self.valid_until().saturating_duration_since(self.clock.now())
+        self.valid_until()
+            .saturating_duration_since(self.clock.now())
     }
 
     /// Whether it may be believed right now. Finding the deadline passed makes the loss final
@@ -124,7 +125,10 @@ impl Hold {
 
     fn finish(&self, end: u8) -> bool {
         let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
-        if first && end != RELEASED && let Some(token) = self.token.get() {
+        if first
+            && end != RELEASED
+            && let Some(token) = self.token.get()
+        {
             token.cancel();
         }
         first
@@ -200,7 +204,11 @@ mod tests {
         hold.lose(LossReason::Gone);
         hold.lose(LossReason::Closed);
         assert!(hold.token().is_cancelled());
-        assert_eq!(hold.loss(), Some(LossReason::Gone), "the first reason stays");
+        assert_eq!(
+            hold.loss(),
+            Some(LossReason::Gone),
+            "the first reason stays"
+        );
     }
 
     #[tokio::test(start_paused = true)]

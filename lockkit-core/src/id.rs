@@ -109,8 +109,12 @@ impl FromStr for HoldId {
             let (resource, attempt) = text.split_once('.')?;
             let (primitive, name) = resource.split_once('/')?;
             let well_formed = attempt.len() == 32
-                && attempt.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-            let attempt = u128::from_str_radix(attempt, 16).ok().filter(|_| well_formed)?;
+                && attempt
+                    .bytes()
+                    .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            let attempt = u128::from_str_radix(attempt, 16)
+                .ok()
+                .filter(|_| well_formed)?;
             let name = LockName::decode(name).ok()?;
             let resource = Resource::new(primitive.parse().ok()?, name);
             Some(Self::new(resource, AttemptId(attempt.to_be_bytes())))
@@ -135,11 +139,21 @@ mod tests {
     fn what_is_not_an_id_is_refused_with_the_cure() {
         let full = "mutex/a.000102030405060708090a0b0c0d0e0f";
         assert!(full.parse::<HoldId>().is_ok());
-        for bad in ["", "a", "mutex/a", "mutex/a.", &full[..39], "mutex/a.+00102030405060708090a0b0c0d0e0f"] {
+        for bad in [
+            "",
+            "a",
+            "mutex/a",
+            "mutex/a.",
+            &full[..39],
+            "mutex/a.+00102030405060708090a0b0c0d0e0f",
+        ] {
             let error = bad.parse::<HoldId>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{bad}");
         }
-        assert!(full.to_uppercase().parse::<HoldId>().is_err(), "one id has one spelling");
+        assert!(
+            full.to_uppercase().parse::<HoldId>().is_err(),
+            "one id has one spelling"
+        );
     }
 
     #[test]

@@ -8,9 +8,14 @@ use crate::{Error, ErrorKind};
 /// Tells people who holds or waits: a free text beside the host and process id.
 ///
 /// It has no meaning to any algorithm; identity is the [`AttemptId`](crate::AttemptId).
+///
+/// Cheap to clone: it travels with each claim.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Label {
-    text: Arc<str>,
+pub struct Label(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Parts {
+    text: Box<str>,
     host: Arc<str>,
     pid: u32,
 }
@@ -24,7 +29,7 @@ impl Label {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`] if the text is longer than [`MAX_BYTES`](Self::MAX_BYTES).
-    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, Error> {
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, Error> {
         let text = text.into();
         if text.len() > Self::MAX_BYTES {
             return Err(Error::new(
@@ -36,37 +41,45 @@ impl Label {
                 ),
             ));
         }
-        Ok(Self { text, host: host(), pid: std::process::id() })
+        Ok(Self::of(text))
     }
 
     /// A label of this process without a text.
     #[must_use]
     pub fn process() -> Self {
-        Self { text: "".into(), host: host(), pid: std::process::id() }
+        Self::of("".into())
+    }
+
+    fn of(text: Box<str>) -> Self {
+        Self(Arc::new(Parts {
+            text,
+            host: host(),
+            pid: std::process::id(),
+        }))
     }
 
     /// The free text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// The host name of the process.
     #[must_use]
     pub fn host(&self) -> &str {
-        &self.host
+        &self.0.host
     }
 
     /// The process id.
     #[must_use]
-    pub const fn pid(&self) -> u32 {
-        self.pid
+    pub fn pid(&self) -> u32 {
+        self.0.pid
     }
 
     /// One line for a backend to store: `<pid>@<host> <text>`.
     #[must_use]
     pub fn encode(&self) -> String {
-        format!("{}@{} {}", self.pid, self.host, self.text)
+        format!("{}@{} {}", self.pid(), self.host(), self.text())
     }
 
     /// Reads [`encode`](Self::encode) back; a foreign text becomes the text of a label without
@@ -76,9 +89,18 @@ impl Label {
         let parse = || {
             let (pid, rest) = line.split_once('@')?;
             let (host, text) = rest.split_once(' ')?;
-            Some(Self { text: text.into(), host: host.into(), pid: pid.parse().ok()? })
+            Some(Parts {
+                text: text.into(),
+                host: host.into(),
+                pid: pid.parse().ok()?,
+            })
         };
-        parse().unwrap_or_else(|| Self { text: line.into(), host: "".into(), pid: 0 })
+        let foreign = || Parts {
+            text: line.into(),
+            host: "".into(),
+            pid: 0,
+        };
+        Self(Arc::new(parse().unwrap_or_else(foreign)))
     }
 }
 
@@ -86,14 +108,20 @@ impl fmt::Display for Label {
     /// Writes `text (host:pid)` or `host:pid`, control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String = self
-            .text
+            .text()
             .chars()
-            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+            .map(|c| {
+                if c.is_control() {
+                    char::REPLACEMENT_CHARACTER
+                } else {
+                    c
+                }
+            })
             .collect();
         if text.is_empty() {
-            write!(f, "{}:{}", self.host, self.pid)
+            write!(f, "{}:{}", self.host(), self.pid())
         } else {
-            write!(f, "{text} ({}:{})", self.host, self.pid)
+            write!(f, "{text} ({}:{})", self.host(), self.pid())
         }
     }
 }
@@ -102,7 +130,10 @@ impl fmt::Display for Label {
 fn host() -> Arc<str> {
     static HOST: OnceLock<Arc<str>> = OnceLock::new();
     Arc::clone(HOST.get_or_init(|| {
-        let name = rustix::system::uname().nodename().to_string_lossy().replace([' ', '@'], "_");
+        let name = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .replace([' ', '@'], "_");
         name.into()
     }))
 }

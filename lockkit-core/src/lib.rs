@@ -40,6 +40,7 @@ mod snapshot;
 mod standing;
 mod validity;
 mod watchdog;
+mod within;
 
 pub use backend::{Backend, Ticket};
 pub use claim::{Attempt, Claim, Grant, Released, Renewal};

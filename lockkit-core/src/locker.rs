@@ -56,7 +56,9 @@ impl Locker {
     /// [`ErrorKind::InvalidConfig`] outside a tokio runtime, [`ErrorKind::InvalidArgument`] if an
     /// option is out of range.
     pub fn with_options(backend: impl Backend, options: LockerOptions) -> Result<Self> {
-        Ok(Self { core: Core::new(Arc::new(backend), options)? })
+        Ok(Self {
+            core: Core::new(Arc::new(backend), options)?,
+        })
     }
 
     /// What the backend promises.
@@ -96,7 +98,11 @@ impl Locker {
     pub async fn renew(&self, id: &HoldId, ttl: Duration) -> Result<()> {
         self.open()?;
         self.descriptor().check_ttl(ttl)?;
-        match self.core.bounded(async { Ok(self.core.backend.extend(id, ttl).await) }).await? {
+        match self
+            .core
+            .bounded(async { Ok(self.core.backend.extend(id, ttl).await) })
+            .await?
+        {
             Renewal::Renewed { .. } => Ok(()),
             Renewal::Gone => Err(lost(&self.core, id.resource().name(), LossReason::Gone)),
             Renewal::Unknown(error) => Err(error),
@@ -202,7 +208,9 @@ impl Locker {
 
     fn open(&self) -> Result<(), Error> {
         if self.core.closed.is_cancelled() {
-            return Err(self.core.error(ErrorKind::Closed, "this locker was closed; connect again"));
+            return Err(self
+                .core
+                .error(ErrorKind::Closed, "this locker was closed; connect again"));
         }
         Ok(())
     }

@@ -151,9 +151,9 @@ impl Mutex {
     async fn take(&self, patience: Patience) -> Result<Option<Guard>> {
         let request = self.request(patience)?;
         match &self.owner {
-            None => Ok(acquire(&self.core, &request).await?.map(|hold| {
-                Guard::new(Arc::clone(&self.core), hold, self.ttl, None)
-            })),
+            None => Ok(acquire(&self.core, &request)
+                .await?
+                .map(|hold| Guard::new(Arc::clone(&self.core), hold, self.ttl, None))),
             Some(owner) => self.take_as(owner, request).await,
         }
     }
@@ -167,9 +167,7 @@ impl Mutex {
                 Patience::None => Some(self.core.clock.now()),
             };
             let left = |until: Instant| until.saturating_duration_since(self.core.clock.now());
-            let Ok(mut last) =
-                timeout(limit.map_or(Duration::MAX, left), held.lock()).await
-            else {
+            let Ok(mut last) = timeout(limit.map_or(Duration::MAX, left), held.lock()).await else {
                 // Another call of this owner is waiting for the lock right now.
                 return Ok(None);
             };
@@ -187,7 +185,9 @@ impl Mutex {
                     Some(reason) => Err(lost(&self.core, guard.name(), reason)),
                 };
             }
-            let Some(hold) = acquire(&self.core, &request).await? else { return Ok(None) };
+            let Some(hold) = acquire(&self.core, &request).await? else {
+                return Ok(None);
+            };
             *last = Arc::downgrade(&hold);
             Ok(Some(Guard::new(
                 Arc::clone(&self.core),
@@ -207,7 +207,10 @@ impl Mutex {
     /// Checks everything that can be checked without I/O.
     fn request(&self, patience: Patience) -> Result<Request> {
         let descriptor = self.core.backend.descriptor();
-        let name = self.name.clone().map_err(|error| Error::from(error).on(descriptor.driver))?;
+        let name = self
+            .name
+            .clone()
+            .map_err(|error| Error::from(error).on(descriptor.driver))?;
         descriptor.require(Primitive::Mutex)?;
         descriptor.check_ttl(self.ttl)?;
         if self.order == Order::Fair && !descriptor.fair {
@@ -215,7 +218,7 @@ impl Mutex {
             return Err(self.core.error(ErrorKind::Unsupported, message));
         }
         let label = match &self.label {
-            Some(text) => Label::new(Arc::clone(text))?,
+            Some(text) => Label::new(&**text)?,
             None => self.core.label.clone(),
         };
         Ok(Request {

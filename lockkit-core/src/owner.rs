@@ -64,7 +64,13 @@ pub(crate) struct Owners(Mutex<HashMap<(Resource, Owner), Held>>);
 impl Owners {
     pub(crate) fn of(&self, resource: &Resource, owner: &Owner) -> Held {
         let key = (resource.clone(), owner.clone());
-        Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default())
+        Arc::clone(
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry(key)
+                .or_default(),
+        )
     }
 
     /// Forgets an owner that holds nothing and asks for nothing.

@@ -29,7 +29,13 @@ impl Releasing {
         let (backend, ids) = (Arc::clone(&core.backend), [id.clone()]);
         let request: Request = Box::pin(async move { backend.release(&ids).await });
         let open = core.under_way();
-        Self { core: Arc::clone(core), id, ttl, request: Some(request), _open: open }
+        Self {
+            core: Arc::clone(core),
+            id,
+            ttl,
+            request: Some(request),
+            _open: open,
+        }
     }
 }
 
@@ -37,8 +43,12 @@ impl Future for Releasing {
     type Output = Result<Released>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(request) = &mut self.request else { return Poll::Pending };
-        let Poll::Ready(answers) = request.as_mut().poll(cx) else { return Poll::Pending };
+        let Some(request) = &mut self.request else {
+            return Poll::Pending;
+        };
+        let Poll::Ready(answers) = request.as_mut().poll(cx) else {
+            return Poll::Pending;
+        };
         self.request = None;
         let answer = only(answers);
         if answer.is_err() {
@@ -64,6 +74,9 @@ impl Drop for Releasing {
 
 fn only(answers: Vec<Result<Released>>) -> Result<Released> {
     answers.into_iter().next().unwrap_or_else(|| {
-        Err(Error::new(ErrorKind::Unexpected, "the backend answered no release at all"))
+        Err(Error::new(
+            ErrorKind::Unexpected,
+            "the backend answered no release at all",
+        ))
     })
 }

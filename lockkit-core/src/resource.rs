@@ -24,8 +24,13 @@ pub enum Primitive {
 
 impl Primitive {
     /// Every primitive, in the order in which tables list them.
-    pub const ALL: [Self; 5] =
-        [Self::Mutex, Self::ReadWrite, Self::Semaphore, Self::Latch, Self::Segmented];
+    pub const ALL: [Self; 5] = [
+        Self::Mutex,
+        Self::ReadWrite,
+        Self::Semaphore,
+        Self::Latch,
+        Self::Segmented,
+    ];
 
     /// The word used in keys, ids, logs and tables.
     #[must_use]
@@ -104,7 +109,10 @@ impl Resource {
     #[must_use]
     pub fn from_key(key: &str) -> Option<Self> {
         let (primitive, name) = key.strip_suffix('.')?.split_once('/')?;
-        Some(Self::new(primitive.parse().ok()?, LockName::decode(name).ok()?))
+        Some(Self::new(
+            primitive.parse().ok()?,
+            LockName::decode(name).ok()?,
+        ))
     }
 }
 

@@ -42,7 +42,14 @@ impl Standing {
         let ticket = core.backend.enter(claim)?;
         let state = State::Resting(ticket);
         let open = core.under_way();
-        Ok(Self { core: Arc::clone(core), id, ttl, state, known: false, _open: open })
+        Ok(Self {
+            core: Arc::clone(core),
+            id,
+            ttl,
+            state,
+            known: false,
+            _open: open,
+        })
     }
 
     pub(crate) const fn id(&self) -> &HoldId {
@@ -70,7 +77,9 @@ impl Standing {
     }
 
     fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt>> {
-        let State::Attempting(request) = &mut self.state else { return Poll::Pending };
+        let State::Attempting(request) = &mut self.state else {
+            return Poll::Pending;
+        };
         request.as_mut().poll(cx).map(|(ticket, outcome)| {
             self.state = State::Resting(ticket);
             outcome

@@ -17,7 +17,10 @@ const CLOCK_RATE_BOUND: u32 = 100;
 /// statement that only the *rate* of two clocks is assumed, never their difference.
 #[must_use]
 pub fn valid_until(sent_at: Instant, ttl: Duration) -> Instant {
-    sent_at + ttl.saturating_sub(ttl / CLOCK_RATE_BOUND).saturating_sub(margin(ttl))
+    sent_at
+        + ttl
+            .saturating_sub(ttl / CLOCK_RATE_BOUND)
+            .saturating_sub(margin(ttl))
 }
 
 /// The time kept back for acting on a loss: a twentieth of the lease, 50 ms at least, and never

@@ -1,12 +1,11 @@
 //! The store and its clients.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::Notify;
+use foldhash::HashMap;
 
 use super::entry::Entry;
 use super::ticket::MemoryTicket;
@@ -68,7 +67,11 @@ impl MemoryStore {
     /// A client of this store.
     #[must_use]
     pub fn backend(&self) -> Memory {
-        Memory { store: self.clone(), notices: OnceLock::new(), closed: OnceLock::new() }
+        Memory {
+            store: self.clone(),
+            notices: OnceLock::new(),
+            closed: OnceLock::new(),
+        }
     }
 
     /// Works on the entry of a resource, after ending the leases that have run out.
@@ -76,27 +79,24 @@ impl MemoryStore {
         &self,
         resource: &Resource,
         work: impl FnOnce(&mut Entry, Instant, &mut u64) -> T,
-    ) -> Result<T> {
+    ) -> T {
         let now = Clock::Tokio.now();
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { resources, fences } = &mut *entries;
-        if !resources.contains_key(resource) {
+        let Some(entry) = resources.get_mut(resource) else {
             let mut entry = Entry::default();
             let result = work(&mut entry, now, fences);
             if !entry.is_idle() {
                 resources.insert(resource.clone(), entry);
             }
-            return Ok(result);
-        }
-        let entry = resources.get_mut(resource).ok_or_else(|| {
-            Error::new(ErrorKind::Unexpected, "an entry vanished under the store's lock")
-        })?;
+            return result;
+        };
         entry.expire(now, fences);
         let result = work(entry, now, fences);
         if entry.is_idle() {
             resources.remove(resource);
         }
-        Ok(result)
+        result
     }
 }
 
@@ -122,24 +122,34 @@ impl Memory {
     }
 
     fn renew_one(&self, id: &HoldId) -> Renewal {
-        let renewed = self.store.enter(id.resource(), |entry, now, _| {
-            let held = entry.holds.iter_mut().find(|held| held.attempt == id.attempt());
-            let place = entry.queue.iter().find(|queued| queued.claim.attempt == id.attempt());
+        self.store.enter(id.resource(), |entry, now, _| {
+            let held = entry
+                .holds
+                .iter_mut()
+                .find(|held| held.attempt == id.attempt());
+            let place = entry
+                .queue
+                .iter()
+                .find(|queued| queued.claim.attempt == id.attempt());
             let ttl = match (held, place) {
                 (Some(held), _) => held.renew(now),
                 (None, Some(place)) => place.claim.ttl,
                 (None, None) => return Renewal::Gone,
             };
             Renewal::Renewed { sent_at: now, ttl }
-        });
-        renewed.unwrap_or_else(Renewal::Unknown)
+        })
     }
 
     fn remove(&self, id: &HoldId) -> Result<Released> {
-        let removed = self
-            .store
-            .enter(id.resource(), |entry, now, fences| entry.remove(id.attempt(), now, fences))?;
-        Ok(if removed { Released::Done } else { Released::NotHeld })
+        let attempt = id.attempt();
+        let removed = self.store.enter(id.resource(), |entry, now, fences| {
+            entry.remove(attempt, now, fences)
+        });
+        Ok(if removed {
+            Released::Done
+        } else {
+            Released::NotHeld
+        })
     }
 }
 
@@ -169,7 +179,7 @@ impl Backend for Memory {
             store: self.store.clone(),
             claim,
             notices: self.notices.get().cloned().unwrap_or_default(),
-            wake: Arc::new(Notify::new()),
+            wake: None,
         }))
     }
 
@@ -182,18 +192,22 @@ impl Backend for Memory {
     }
 
     async fn extend(&self, id: &HoldId, ttl: Duration) -> Renewal {
-        let extended = self.store.enter(id.resource(), |entry, now, _| {
-            let held = entry.holds.iter_mut().find(|held| held.attempt == id.attempt());
+        self.store.enter(id.resource(), |entry, now, _| {
+            let held = entry
+                .holds
+                .iter_mut()
+                .find(|held| held.attempt == id.attempt());
             held.map_or(Renewal::Gone, |held| {
                 held.detach(now, ttl);
                 Renewal::Renewed { sent_at: now, ttl }
             })
-        });
-        extended.unwrap_or_else(Renewal::Unknown)
+        })
     }
 
     async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
-        self.store.enter(resource, |entry, now, _| entry.snapshot(resource, now))
+        Ok(self
+            .store
+            .enter(resource, |entry, now, _| entry.snapshot(resource, now)))
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
@@ -213,9 +227,12 @@ impl Backend for Memory {
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         let notices = self.store.enter(id.resource(), |entry, _, _| {
-            let held = entry.holds.iter().find(|held| held.attempt == id.attempt())?;
+            let held = entry
+                .holds
+                .iter()
+                .find(|held| held.attempt == id.attempt())?;
             Some(held.notices.clone())
-        })?;
+        });
         // Told first, then freed: the victim must not work beside its successor.
         if let Some(notices) = notices {
             notices.gone(id);

@@ -32,7 +32,11 @@ impl Held {
     }
 
     pub(super) const fn grant(&self) -> Grant {
-        Grant { fence: self.fence, sent_at: self.renewed_at, ttl: self.ttl }
+        Grant {
+            fence: self.fence,
+            sent_at: self.renewed_at,
+            ttl: self.ttl,
+        }
     }
 
     pub(super) const fn renew(&mut self, now: Instant) -> Duration {
@@ -83,7 +87,7 @@ impl Entry {
     pub(super) fn attempt(
         &mut self,
         claim: &Claim,
-        wake: &Arc<Notify>,
+        wake: &mut Option<Arc<Notify>>,
         notices: &Notices,
         now: Instant,
         fences: &mut u64,
@@ -91,7 +95,10 @@ impl Entry {
         if let Some(held) = self.holds.iter().find(|held| held.attempt == claim.attempt) {
             return Some(held.grant());
         }
-        let place = self.queue.iter().position(|queued| queued.claim.attempt == claim.attempt);
+        let place = self
+            .queue
+            .iter()
+            .position(|queued| queued.claim.attempt == claim.attempt);
         let holds = self.modes();
         let enters = match place {
             Some(0) => admission::compatible(claim.mode, &holds),
@@ -115,7 +122,7 @@ impl Entry {
                 claim: claim.clone(),
                 since: now,
                 passed_over: false,
-                wake: Arc::clone(wake),
+                wake: Arc::clone(wake.get_or_insert_default()),
                 notices: notices.clone(),
             });
         }
@@ -147,7 +154,9 @@ impl Entry {
                     return;
                 }
                 Next::HandOver => {
-                    let Some(first) = self.queue.pop_front() else { return };
+                    let Some(first) = self.queue.pop_front() else {
+                        return;
+                    };
                     self.admit(&first.claim, &first.notices, now, fences);
                     first.wake.notify_one();
                 }
@@ -155,13 +164,7 @@ impl Entry {
         }
     }
 
-    fn admit(
-        &mut self,
-        claim: &Claim,
-        notices: &Notices,
-        now: Instant,
-        fences: &mut u64,
-    ) -> Grant {
+    fn admit(&mut self, claim: &Claim, notices: &Notices, now: Instant, fences: &mut u64) -> Grant {
         *fences += 1;
         let fence = Fence::new(*fences);
         self.last_fence = Some(fence);
@@ -176,7 +179,11 @@ impl Entry {
             detached: false,
             notices: notices.clone(),
         });
-        Grant { fence, sent_at: now, ttl: claim.ttl }
+        Grant {
+            fence,
+            sent_at: now,
+            ttl: claim.ttl,
+        }
     }
 
     fn modes(&self) -> Vec<Mode> {

@@ -13,23 +13,28 @@ pub(super) struct MemoryTicket {
     pub(super) store: MemoryStore,
     pub(super) claim: Claim,
     pub(super) notices: Notices,
-    /// Keeps a ring that comes between two waits, so none is lost.
-    pub(super) wake: Arc<Notify>,
+    /// There once the claim is in line. Keeps a ring that comes between two waits.
+    pub(super) wake: Option<Arc<Notify>>,
 }
 
 #[async_trait]
 impl Ticket for MemoryTicket {
     async fn attempt(&mut self) -> Result<Attempt> {
-        let (claim, wake, notices) = (&self.claim, &self.wake, &self.notices);
-        self.store.enter(&claim.resource, |entry, now, fences| {
+        let (claim, wake, notices) = (&self.claim, &mut self.wake, &self.notices);
+        Ok(self.store.enter(&claim.resource, |entry, now, fences| {
             match entry.attempt(claim, wake, notices, now, fences) {
                 Some(grant) => Attempt::Held(grant),
-                None => Attempt::Busy { recheck_after: entry.first_expiry(now) },
+                None => Attempt::Busy {
+                    recheck_after: entry.first_expiry(now),
+                },
             }
-        })
+        }))
     }
 
     async fn changed(&mut self) {
-        self.wake.notified().await;
+        match &self.wake {
+            Some(wake) => wake.notified().await,
+            None => std::future::pending().await,
+        }
     }
 }

@@ -57,7 +57,11 @@ impl Watchdog {
         renewed: bool,
     ) -> bool {
         let renew_at = renewed.then(|| table::next_beat(sent_at, ttl));
-        self.insert(Row { tenant: Tenant::Hold(Arc::clone(hold)), ttl, renew_at })
+        self.insert(Row {
+            tenant: Tenant::Hold(Arc::clone(hold)),
+            ttl,
+            renew_at,
+        })
     }
 
     /// Keeps a place in line alive; `gone` rings if the service lost it.
@@ -65,7 +69,11 @@ impl Watchdog {
     pub(crate) fn watch_place(&self, id: &HoldId, ttl: Duration, gone: &Arc<Notify>) -> bool {
         let tenant = Tenant::Place(id.clone(), Arc::clone(gone));
         let renew_at = Some(table::next_beat(self.clock.now(), ttl));
-        self.insert(Row { tenant, ttl, renew_at })
+        self.insert(Row {
+            tenant,
+            ttl,
+            renew_at,
+        })
     }
 
     fn insert(&self, row: Row) -> bool {

@@ -28,13 +28,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Releases {
     pub(super) fn push(&mut self, id: HoldId, now: Instant, ttl: Duration) {
-        let release = Release { id, due: now, give_up_at: now + ttl, pause: FIRST_PAUSE };
+        let release = Release {
+            id,
+            due: now,
+            give_up_at: now + ttl,
+            pause: FIRST_PAUSE,
+        };
         self.queue.push(release);
     }
 
     /// Takes out what is due; the caller owes one [`settle`](Self::settle) for each.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Release> {
-        let due: Vec<Release> = self.queue.extract_if(.., |release| release.due <= now).collect();
+        let due: Vec<Release> = self
+            .queue
+            .extract_if(.., |release| release.due <= now)
+            .collect();
         self.on_their_way += due.len();
         due
     }

@@ -1,9 +1,10 @@
 //! The rows, ordered by when something has to be done for them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use tokio::sync::Notify;
 
 use super::releases::Releases;
@@ -49,7 +50,8 @@ impl Row {
 /// earlier, so that processes that started together drift apart.
 pub(super) fn next_beat(sent_at: Instant, ttl: Duration) -> Instant {
     let third = ttl / 3;
-    sent_at + third.saturating_sub(third.mul_f64(rand::random_range(0.0..0.1)))
+    let tenths_of_256 = u32::from(rand::random::<u8>());
+    sent_at + third.saturating_sub(third / 2_560 * tenths_of_256)
 }
 
 #[derive(Default)]
@@ -68,11 +70,14 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn insert(&mut self, row: Row) -> Instant {
         let (due, attempt) = (row.due(), row.tenant.id().attempt());
-        self.remove(attempt);
         self.holds += usize::from(matches!(row.tenant, Tenant::Hold(_)));
         self.longest = self.longest.max(row.ttl);
+        // A place in line that became a hold keeps its id.
+        if let Some((due, row)) = self.rows.insert(attempt, (due, row)) {
+            self.order.remove(&(due, attempt));
+            self.holds -= usize::from(matches!(row.tenant, Tenant::Hold(_)));
+        }
         self.order.insert((due, attempt));
-        self.rows.insert(attempt, (due, row));
         due
     }
 
@@ -93,7 +98,9 @@ impl Table {
 
     /// Changes a row and puts it in its new place.
     pub(super) fn update(&mut self, attempt: AttemptId, change: impl FnOnce(&mut Row)) {
-        let Some((due, row)) = self.rows.get_mut(&attempt) else { return };
+        let Some((due, row)) = self.rows.get_mut(&attempt) else {
+            return;
+        };
         self.order.remove(&(*due, attempt));
         change(row);
         *due = row.due();
@@ -102,8 +109,12 @@ impl Table {
 
     /// Ends every hold whose deadline has passed and forgets its row.
     pub(super) fn expire(&mut self, now: Instant) {
-        let due: Vec<AttemptId> =
-            self.order.iter().take_while(|(due, _)| *due <= now).map(|(_, id)| *id).collect();
+        let due: Vec<AttemptId> = self
+            .order
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .map(|(_, id)| *id)
+            .collect();
         for attempt in due {
             if let Some(Tenant::Hold(hold)) = self.tenant(attempt)
                 && hold.loss().is_some()
@@ -146,7 +157,10 @@ impl Table {
     /// The moment at which the task has to look again, noted so that it is rung only for what is
     /// due earlier.
     pub(super) fn plan(&mut self, now: Instant, longest_sleep: Duration) -> Option<Instant> {
-        let rows = self.order.first().map(|(due, _)| (*due).min(now + longest_sleep));
+        let rows = self
+            .order
+            .first()
+            .map(|(due, _)| (*due).min(now + longest_sleep));
         self.planned = match (rows, self.releases.next_due()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
