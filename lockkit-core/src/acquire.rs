@@ -78,7 +78,7 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
 fn keep(
     core: &Arc<Core>,
     request: &Request,
-    standing: Standing,
+    standing: Standing<'_>,
     grant: Grant,
 ) -> Result<Option<Arc<Hold>>> {
     let until = valid_until(grant.sent_at, grant.ttl);
@@ -104,7 +104,7 @@ fn keep(
 async fn wait_for(
     core: &Arc<Core>,
     request: &Request,
-    standing: &mut Standing,
+    standing: &mut Standing<'_>,
 ) -> Result<Option<Grant>> {
     let mut outage = Outage::default();
     let mut in_line: Option<Arc<Notify>> = None;

@@ -4,28 +4,33 @@ use std::ops::{Add, Sub};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A point in time on a [`Clock`]. Only points of one clock compare.
+/// A point in time on a [`Clock`], in nanoseconds since its zero: good for 584 years. Only points
+/// of one clock compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant(Duration);
+pub struct Instant(u64);
 
 impl Instant {
     /// A point so many nanoseconds after the clock's zero.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
-        Self(Duration::from_nanos(nanos))
+        Self(nanos)
     }
 
-    /// Nanoseconds since the clock's zero; saturates after 584 years.
+    /// Nanoseconds since the clock's zero.
     #[must_use]
-    pub fn as_nanos(self) -> u64 {
-        u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
+    pub const fn as_nanos(self) -> u64 {
+        self.0
     }
 
     /// The time from `earlier` to this point, zero if it lies behind.
     #[must_use]
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Add<Duration> for Instant {
@@ -33,7 +38,7 @@ impl Add<Duration> for Instant {
 
     /// Saturates instead of overflowing: "for ever" is a legal duration.
     fn add(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration))
+        Self(self.0.saturating_add(nanos(duration)))
     }
 }
 
@@ -42,7 +47,7 @@ impl Sub<Duration> for Instant {
 
     /// Stops at the clock's zero.
     fn sub(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(duration))
+        Self(self.0.saturating_sub(nanos(duration)))
     }
 }
 
@@ -68,11 +73,14 @@ impl Clock {
         match self {
             Self::Boot => boottime(),
             Self::Tokio => {
-                // An hour of leeway: a runtime that was paused earlier is behind the first reading.
                 static ZERO: OnceLock<std::time::Instant> = OnceLock::new();
-                let zero = *ZERO.get_or_init(std::time::Instant::now);
+                let zero = *ZERO.get_or_init(|| {
+                    // An hour of leeway: a runtime that was paused earlier is behind this reading.
+                    let now = std::time::Instant::now();
+                    now.checked_sub(Duration::from_secs(3600)).unwrap_or(now)
+                });
                 let now = tokio::time::Instant::now().into_std();
-                Instant((now + Duration::from_secs(3600)).saturating_duration_since(zero))
+                Instant(nanos(now.saturating_duration_since(zero)))
             }
         }
     }
@@ -80,21 +88,19 @@ impl Clock {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn boottime() -> Instant {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Instant(Duration::new(
-        now.tv_sec.unsigned_abs(),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    ))
+    since_zero(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))
 }
 
 /// Elsewhere `CLOCK_MONOTONIC`, which on macOS and Windows does count suspended time.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn boottime() -> Instant {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Instant(Duration::new(
-        now.tv_sec.unsigned_abs(),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
+    since_zero(rustix::time::clock_gettime(
+        rustix::time::ClockId::Monotonic,
     ))
+}
+
+fn since_zero(time: rustix::time::Timespec) -> Instant {
+    Instant(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ impl AttemptId {
     /// Draws a new id.
     #[must_use]
     pub fn random() -> Self {
-        Self(rand::random())
+        Self(rand::random::<u128>().to_be_bytes())
     }
 
     /// The bytes that a backend stores.

@@ -15,8 +15,8 @@ type Request = Pin<Box<dyn Future<Output = Vec<Result<Released>>> + Send>>;
 
 /// Runs in the caller's future. If the caller drops it, the rest runs on the runtime; if the
 /// service does not answer, the watchdog repeats the release.
-pub(crate) struct Releasing {
-    core: Arc<Core>,
+pub(crate) struct Releasing<'a> {
+    core: &'a Arc<Core>,
     id: HoldId,
     ttl: Duration,
     request: Option<Request>,
@@ -24,13 +24,13 @@ pub(crate) struct Releasing {
     _open: TaskTrackerToken,
 }
 
-impl Releasing {
-    pub(crate) fn new(core: &Arc<Core>, id: HoldId, ttl: Duration) -> Self {
+impl<'a> Releasing<'a> {
+    pub(crate) fn new(core: &'a Arc<Core>, id: HoldId, ttl: Duration) -> Self {
         let (backend, ids) = (Arc::clone(&core.backend), [id.clone()]);
         let request: Request = Box::pin(async move { backend.release(&ids).await });
         let open = core.under_way();
         Self {
-            core: Arc::clone(core),
+            core,
             id,
             ttl,
             request: Some(request),
@@ -39,7 +39,7 @@ impl Releasing {
     }
 }
 
-impl Future for Releasing {
+impl Future for Releasing<'_> {
     type Output = Result<Released>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -58,10 +58,10 @@ impl Future for Releasing {
     }
 }
 
-impl Drop for Releasing {
+impl Drop for Releasing<'_> {
     fn drop(&mut self) {
         if let Some(request) = self.request.take() {
-            let core = Arc::clone(&self.core);
+            let core = Arc::clone(self.core);
             let (id, ttl) = (self.id.clone(), self.ttl);
             self.core.hand_over(async move {
                 if only(request.await).is_err() {

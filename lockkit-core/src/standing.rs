@@ -19,8 +19,8 @@ type Attempting = Pin<Box<dyn Future<Output = (Box<dyn Ticket>, Result<Attempt>)
 /// * in the middle of a request, the request is handed to the runtime, finished there, and
 ///   whatever it brought is released;
 /// * between requests, the place in line is withdrawn by the watchdog's task.
-pub(crate) struct Standing {
-    core: Arc<Core>,
+pub(crate) struct Standing<'a> {
+    core: &'a Arc<Core>,
     id: HoldId,
     ttl: Duration,
     state: State,
@@ -36,14 +36,14 @@ enum State {
     Over,
 }
 
-impl Standing {
-    pub(crate) fn new(core: &Arc<Core>, claim: Claim) -> Result<Self> {
+impl<'a> Standing<'a> {
+    pub(crate) fn new(core: &'a Arc<Core>, claim: Claim) -> Result<Self> {
         let (id, ttl) = (claim.id(), claim.ttl);
         let ticket = core.backend.enter(claim)?;
         let state = State::Resting(ticket);
         let open = core.under_way();
         Ok(Self {
-            core: Arc::clone(core),
+            core,
             id,
             ttl,
             state,
@@ -100,7 +100,7 @@ impl Standing {
     }
 }
 
-impl Drop for Standing {
+impl Drop for Standing<'_> {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Over => {}
@@ -108,7 +108,7 @@ impl Drop for Standing {
             State::Resting(_) => self.core.watchdog.release_later(self.id.clone(), self.ttl),
             State::Attempting(request) => {
                 self.core.watchdog.forget(&self.id);
-                let core = Arc::clone(&self.core);
+                let core = Arc::clone(self.core);
                 let (id, ttl) = (self.id.clone(), self.ttl);
                 self.core.hand_over(async move {
                     drop(request.await);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Instant;
 
 /// The assumed bound on how much faster the service's clock runs than ours: one in a hundred.
-const CLOCK_RATE_BOUND: u32 = 100;
+const CLOCK_RATE_BOUND: u64 = 100;
 
 /// The moment from which a hold must no longer be believed.
 ///
@@ -17,16 +17,15 @@ const CLOCK_RATE_BOUND: u32 = 100;
 /// statement that only the *rate* of two clocks is assumed, never their difference.
 #[must_use]
 pub fn valid_until(sent_at: Instant, ttl: Duration) -> Instant {
-    sent_at
-        + ttl
-            .saturating_sub(ttl / CLOCK_RATE_BOUND)
-            .saturating_sub(margin(ttl))
+    let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+    let kept_back = (ttl / CLOCK_RATE_BOUND).saturating_add(margin(ttl));
+    sent_at + Duration::from_nanos(ttl.saturating_sub(kept_back))
 }
 
-/// The time kept back for acting on a loss: a twentieth of the lease, 50 ms at least, and never
-/// more than a quarter, so that very short leases stay usable.
-fn margin(ttl: Duration) -> Duration {
-    (ttl / 20).max(Duration::from_millis(50)).min(ttl / 4)
+/// The nanoseconds kept back for acting on a loss: a twentieth of the lease, 50 ms at least, and
+/// never more than a quarter, so that very short leases stay usable.
+fn margin(ttl: u64) -> u64 {
+    (ttl / 20).max(50_000_000).min(ttl / 4)
 }
 
 #[cfg(test)]

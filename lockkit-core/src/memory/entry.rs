@@ -76,9 +76,8 @@ impl Entry {
 
     /// Ends leases that have run out and lets in who comes next.
     pub(super) fn expire(&mut self, now: Instant, fences: &mut u64) {
-        let before = self.holds.len();
-        self.holds.retain(|held| held.expires_at() > now);
-        if self.holds.len() < before {
+        if self.holds.iter().any(|held| held.expires_at() <= now) {
+            self.holds.retain(|held| held.expires_at() > now);
             self.advance(now, fences);
         }
     }

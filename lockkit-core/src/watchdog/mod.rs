@@ -21,13 +21,15 @@ use tokio::sync::Notify;
 
 use crate::hold::{Hold, LossReason};
 use crate::{Backend, Clock, HoldId, Instant};
-use table::{Row, Table, Tenant};
+use table::{Load, Row, Table, Tenant};
 
 pub(crate) struct Watchdog {
     backend: Arc<dyn Backend>,
     clock: Clock,
     call_timeout: Duration,
     table: Mutex<Table>,
+    /// The table's counts, to be read without locking it.
+    load: Arc<Load>,
     /// Rings when the task has to look earlier than it planned.
     wake: Notify,
     /// Rings when the last outstanding release was answered.
@@ -37,11 +39,13 @@ pub(crate) struct Watchdog {
 impl Watchdog {
     pub(crate) fn new(backend: Arc<dyn Backend>, call_timeout: Duration) -> Arc<Self> {
         let clock = backend.descriptor().clock;
+        let load = Arc::<Load>::default();
         Arc::new(Self {
             backend,
             clock,
             call_timeout,
-            table: Mutex::default(),
+            table: Mutex::new(Table::new(Arc::clone(&load))),
+            load,
             wake: Notify::new(),
             drained: Notify::new(),
         })
@@ -108,9 +112,9 @@ impl Watchdog {
         }
     }
 
-    /// How many holds and how many places in line there are.
+    /// How many holds and how many places in line there are, or were a moment ago.
     pub(crate) fn load(&self) -> (usize, usize) {
-        self.table().load()
+        (self.load.holds(), self.load.places())
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use foldhash::HashMap;
@@ -54,11 +55,40 @@ pub(super) fn next_beat(sent_at: Instant, ttl: Duration) -> Instant {
     sent_at + third.saturating_sub(third / 2_560 * tenths_of_256)
 }
 
+/// How many rows of each kind there are.
 #[derive(Default)]
+pub(super) struct Load {
+    holds: AtomicUsize,
+    places: AtomicUsize,
+}
+
+impl Load {
+    pub(super) fn holds(&self) -> usize {
+        self.holds.load(Relaxed)
+    }
+
+    pub(super) fn places(&self) -> usize {
+        self.places.load(Relaxed)
+    }
+
+    fn of(&self, tenant: &Tenant) -> &AtomicUsize {
+        match tenant {
+            Tenant::Hold(_) => &self.holds,
+            Tenant::Place(..) => &self.places,
+        }
+    }
+
+    /// Only the table counts, under its lock.
+    fn count(&self, tenant: &Tenant, change: impl FnOnce(usize) -> usize) {
+        let count = self.of(tenant);
+        count.store(change(count.load(Relaxed)), Relaxed);
+    }
+}
+
 pub(super) struct Table {
     rows: HashMap<AttemptId, (Instant, Row)>,
     order: BTreeSet<(Instant, AttemptId)>,
-    holds: usize,
+    load: Arc<Load>,
     /// The longest lease of any row so far: bounds how far ahead a batch looks.
     longest: Duration,
     /// When the task will look next by itself; `None` while it waits to be rung.
@@ -68,14 +98,26 @@ pub(super) struct Table {
 }
 
 impl Table {
+    pub(super) fn new(load: Arc<Load>) -> Self {
+        Self {
+            rows: HashMap::default(),
+            order: BTreeSet::new(),
+            load,
+            longest: Duration::ZERO,
+            planned: None,
+            closed: false,
+            releases: Releases::default(),
+        }
+    }
+
     pub(super) fn insert(&mut self, row: Row) -> Instant {
         let (due, attempt) = (row.due(), row.tenant.id().attempt());
-        self.holds += usize::from(matches!(row.tenant, Tenant::Hold(_)));
+        self.load.count(&row.tenant, |n| n + 1);
         self.longest = self.longest.max(row.ttl);
         // A place in line that became a hold keeps its id.
         if let Some((due, row)) = self.rows.insert(attempt, (due, row)) {
             self.order.remove(&(due, attempt));
-            self.holds -= usize::from(matches!(row.tenant, Tenant::Hold(_)));
+            self.load.count(&row.tenant, |n| n - 1);
         }
         self.order.insert((due, attempt));
         due
@@ -84,16 +126,12 @@ impl Table {
     pub(super) fn remove(&mut self, attempt: AttemptId) -> Option<Row> {
         let (due, row) = self.rows.remove(&attempt)?;
         self.order.remove(&(due, attempt));
-        self.holds -= usize::from(matches!(row.tenant, Tenant::Hold(_)));
+        self.load.count(&row.tenant, |n| n - 1);
         Some(row)
     }
 
     pub(super) fn tenant(&self, attempt: AttemptId) -> Option<&Tenant> {
         self.rows.get(&attempt).map(|(_, row)| &row.tenant)
-    }
-
-    pub(super) fn load(&self) -> (usize, usize) {
-        (self.holds, self.rows.len() - self.holds)
     }
 
     /// Changes a row and puts it in its new place.
@@ -180,9 +218,9 @@ impl Table {
     pub(super) fn close(&mut self) -> Vec<Row> {
         self.closed = true;
         self.order.clear();
-        self.holds = 0;
         let rows: Vec<Row> = self.rows.drain().map(|(_, (_, row))| row).collect();
         for row in &rows {
+            self.load.count(&row.tenant, |n| n - 1);
             if let Tenant::Hold(hold) = &row.tenant {
                 hold.lose(LossReason::Closed);
             }

@@ -1,5 +1,9 @@
 //! A memory backend that misbehaves on demand: it hangs, answers late, loses replies.
-#![allow(dead_code, clippy::unwrap_used, reason = "test support; each test file uses its part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "test support; each test file uses its part"
+)]
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
