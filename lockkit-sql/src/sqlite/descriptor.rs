@@ -1,0 +1,19 @@
+//! What this backend promises, as data.
+
+use std::time::Duration;
+
+use lockkit_core::{Clock, Descriptor, FenceClass, Guarantee, Primitive};
+
+pub(super) const DRIVER: &str = "sqlite";
+
+pub(super) static DESCRIPTOR: Descriptor = Descriptor {
+    driver: DRIVER,
+    guarantee: Guarantee::DurableSingle,
+    fence: FenceClass::Durable,
+    primitives: &[Primitive::Mutex],
+    ttl: Duration::from_millis(500)..=Duration::from_secs(24 * 3600),
+    fair: true,
+    wake_up: "inotify",
+    after_crash: "at once",
+    clock: Clock::Boot,
+};

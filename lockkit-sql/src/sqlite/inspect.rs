@@ -1,0 +1,263 @@
+//! Looking, for people.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use lockkit_core::{
+    AttemptId, Clock, Fence, HoldId, Holder, Label, Mode, Order, Primitive, Resource, Snapshot,
+    Waiter,
+};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::connection::Connection;
+use super::error::Fault;
+use super::files::SessionId;
+use super::schema::VERSION;
+use super::session::{millis, remaining};
+use super::shared::Shared;
+
+struct LockRow {
+    key: String,
+    session: Option<Vec<u8>>,
+    attempt: Option<Vec<u8>>,
+    fence: i64,
+    expires_at: Option<i64>,
+    since: i64,
+    label: String,
+    holder_until: Option<i64>,
+}
+
+impl FromRow<'_, SqliteRow> for LockRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            key: row.try_get("key")?,
+            session: row.try_get("session")?,
+            attempt: row.try_get("attempt")?,
+            fence: row.try_get("fence")?,
+            expires_at: row.try_get("expires_at")?,
+            since: row.try_get("since")?,
+            label: row.try_get("label")?,
+            holder_until: row.try_get("holder_until")?,
+        })
+    }
+}
+
+struct WaiterRow {
+    key: String,
+    session: Vec<u8>,
+    attempt: Vec<u8>,
+    fair: bool,
+    since: i64,
+    label: String,
+    until: Option<i64>,
+}
+
+impl FromRow<'_, SqliteRow> for WaiterRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            key: row.try_get("key")?,
+            session: row.try_get("session")?,
+            attempt: row.try_get("attempt")?,
+            fair: row.try_get("fair")?,
+            since: row.try_get("since")?,
+            label: row.try_get("label")?,
+            until: row.try_get("until")?,
+        })
+    }
+}
+
+/// Keys from `?1` up to, not including, `?2`.
+const LOCKS: &str = "
+SELECT l.key, l.session, l.attempt, l.fence, l.expires_at, l.since, l.label,
+       s.expires_at AS holder_until
+  FROM lockkit_lock l LEFT JOIN lockkit_session s ON s.id = l.session
+ WHERE l.key >= ?1 AND l.key < ?2 AND (?3 OR l.attempt IS NOT NULL OR l.queued > 0)";
+
+const WAITERS: &str = "
+SELECT w.key, w.session, w.attempt, w.fair, w.since, w.label, s.expires_at AS until
+  FROM lockkit_waiter w LEFT JOIN lockkit_session s ON s.id = w.session
+ WHERE w.key >= ?1 AND w.key < ?2 ORDER BY w.key, w.ticket";
+
+/// Above every byte that a key has.
+const ABOVE: char = '\u{7f}';
+
+impl Connection {
+    pub(super) async fn inspect(&mut self, resource: &Resource) -> Result<Snapshot, Fault> {
+        let key = resource.key();
+        let mut found = self.snapshots(&key, &format!("{key}{ABOVE}"), true).await?;
+        Ok(found
+            .remove(resource)
+            .unwrap_or_else(|| nothing(resource.clone(), None)))
+    }
+
+    pub(super) async fn list(&mut self, prefix: &str) -> Result<Vec<Snapshot>, Fault> {
+        let mut listed = Vec::new();
+        for primitive in Primitive::ALL {
+            // Encoding goes byte by byte, so the encoded prefix begins every encoded name.
+            let Some(from) = key_prefix(primitive, prefix) else {
+                continue;
+            };
+            listed.extend(
+                self.snapshots(&from, &format!("{from}{ABOVE}"), false)
+                    .await?,
+            );
+        }
+        let mut listed: Vec<Snapshot> = listed.into_iter().map(|(_, snapshot)| snapshot).collect();
+        listed.retain(|snapshot| !snapshot.is_idle());
+        Ok(listed)
+    }
+
+    async fn snapshots(
+        &mut self,
+        from: &str,
+        below: &str,
+        idle: bool,
+    ) -> Result<BTreeMap<Resource, Snapshot>, Fault> {
+        let shared = self.shared();
+        let sql = self.read().await?;
+        // One transaction, for one moment.
+        sqlx::query("BEGIN").execute(&mut *sql).await?;
+        let locks = sqlx::query_as::<_, LockRow>(LOCKS)
+            .bind(from)
+            .bind(below)
+            .bind(idle)
+            .fetch_all(&mut *sql)
+            .await;
+        let waiters = sqlx::query_as::<_, WaiterRow>(WAITERS)
+            .bind(from)
+            .bind(below)
+            .fetch_all(&mut *sql)
+            .await;
+        sqlx::query("ROLLBACK").execute(&mut *sql).await?;
+        let now_ms = millis(Clock::Boot.now());
+        let mut alive = Alive {
+            shared: &shared,
+            now_ms,
+            known: HashMap::new(),
+        };
+        let mut snapshots = BTreeMap::new();
+        for row in locks? {
+            let Some(resource) = Resource::from_key(&row.key) else {
+                continue;
+            };
+            let fence = (row.fence > 0).then(|| Fence::new(row.fence.unsigned_abs()));
+            let mut snapshot = nothing(resource.clone(), fence);
+            snapshot.holders.extend(holder(&mut alive, &resource, &row));
+            snapshots.insert(resource, snapshot);
+        }
+        for row in waiters? {
+            let snapshot = Resource::from_key(&row.key).and_then(|key| snapshots.get_mut(&key));
+            let Some(snapshot) = snapshot else { continue };
+            let waiter = waiter(&mut alive, &snapshot.resource, &row);
+            snapshot.waiters.extend(waiter);
+        }
+        Ok(snapshots)
+    }
+
+    pub(super) async fn probe(&mut self) -> Result<Vec<(&'static str, String)>, Fault> {
+        let shared = self.shared();
+        let sql = self.read().await?;
+        let (version,): (String,) = sqlx::query_as("SELECT sqlite_version()")
+            .fetch_one(&mut *sql)
+            .await?;
+        let (journal,): (String,) = sqlx::query_as("PRAGMA journal_mode")
+            .fetch_one(&mut *sql)
+            .await?;
+        let (synchronous,): (i64,) = sqlx::query_as("PRAGMA synchronous")
+            .fetch_one(&mut *sql)
+            .await?;
+        let synchronous = ["off", "normal", "full", "extra"]
+            .get(usize::try_from(synchronous).unwrap_or(usize::MAX))
+            .map_or_else(|| synchronous.to_string(), ToString::to_string);
+        Ok(vec![
+            ("path", shared.files.database().display().to_string()),
+            ("sqlite", version),
+            ("journal_mode", journal),
+            ("synchronous", synchronous),
+            ("schema", VERSION.to_string()),
+            ("bytes", shared.files.size().to_string()),
+            ("wake_up", shared.bell.kind().into()),
+        ])
+    }
+}
+
+fn key_prefix(primitive: Primitive, prefix: &str) -> Option<String> {
+    if prefix.is_empty() {
+        return Some(format!("{primitive}/"));
+    }
+    // Longer than any name: nothing begins with it.
+    let prefix = lockkit_core::LockName::new(prefix).ok()?;
+    Some(format!("{primitive}/{}", prefix.encoded()))
+}
+
+const fn nothing(resource: Resource, fence: Option<Fence>) -> Snapshot {
+    Snapshot {
+        resource,
+        fence,
+        holders: Vec::new(),
+        waiters: Vec::new(),
+    }
+}
+
+/// Who is alive, each asked once: some sessions carry thousands of holds.
+struct Alive<'a> {
+    shared: &'a Shared,
+    now_ms: i64,
+    known: HashMap<SessionId, bool>,
+}
+
+impl Alive<'_> {
+    fn is_alive(&mut self, id: SessionId, until: Option<i64>) -> bool {
+        let Self {
+            shared,
+            now_ms,
+            known,
+        } = self;
+        *known
+            .entry(id)
+            .or_insert_with(|| !shared.is_dead(id, until, *now_ms))
+    }
+}
+
+fn holder(alive: &mut Alive<'_>, resource: &Resource, row: &LockRow) -> Option<Holder> {
+    let attempt = AttemptId::from_bytes(row.attempt.as_deref()?)?;
+    let until = match &row.session {
+        Some(session) => {
+            let session = SessionId::from_bytes(session)?;
+            row.holder_until
+                .filter(|until| alive.is_alive(session, Some(*until)))?
+        }
+        None => row.expires_at.filter(|until| *until > alive.now_ms)?,
+    };
+    Some(Holder {
+        id: HoldId::new(resource.clone(), attempt),
+        mode: Mode::Exclusive,
+        fence: Fence::new(row.fence.unsigned_abs()),
+        label: Label::decode(&row.label),
+        held_for: since(row.since, alive.now_ms),
+        remaining: remaining(alive.now_ms, until),
+        detached: row.session.is_none(),
+    })
+}
+
+fn waiter(alive: &mut Alive<'_>, resource: &Resource, row: &WaiterRow) -> Option<Waiter> {
+    if !alive.is_alive(SessionId::from_bytes(&row.session)?, row.until) {
+        return None;
+    }
+    Some(Waiter {
+        id: HoldId::new(resource.clone(), AttemptId::from_bytes(&row.attempt)?),
+        mode: Mode::Exclusive,
+        order: if row.fair {
+            Order::Fair
+        } else {
+            Order::Barging
+        },
+        label: Label::decode(&row.label),
+        waited: since(row.since, alive.now_ms),
+    })
+}
+
+fn since(then_ms: i64, now_ms: i64) -> Duration {
+    remaining(then_ms, now_ms)
+}
