@@ -1,0 +1,308 @@
+//! What a case works with: clients of one service, and times that suit the backend.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lockkit_core::{
+    AttemptId, Backend, Claim, Fence, Guard, Label, LockName, Locker, LockerOptions, Mode,
+    Mutex as Lock, Notices, Order, Primitive, Resource, Snapshot, Unlocked,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::failure::ensure;
+use crate::{Failure, Harness, History, Outcome, Peer, Time, Wire};
+
+/// A client of the service of a case: a [`Locker`] with a [`Wire`] under it.
+#[derive(Clone, Debug)]
+pub struct Client {
+    locker: Locker,
+    wire: Wire,
+}
+
+impl Client {
+    /// What its requests travel on.
+    #[must_use]
+    pub const fn wire(&self) -> &Wire {
+        &self.wire
+    }
+}
+
+impl Deref for Client {
+    type Target = Locker;
+
+    fn deref(&self) -> &Locker {
+        &self.locker
+    }
+}
+
+/// The service of one case, and the clients made so far. All are closed when the case has ended,
+/// and then nothing may be left on the service.
+#[derive(Debug)]
+pub struct Fixture {
+    harness: Arc<dyn Harness>,
+    clients: Mutex<Vec<Client>>,
+    bare: Mutex<Vec<Arc<dyn Backend>>>,
+    crashed: AtomicBool,
+}
+
+impl Fixture {
+    /// A fixture on a fresh service.
+    #[must_use]
+    pub fn new(harness: Arc<dyn Harness>) -> Self {
+        Self {
+            harness,
+            clients: Mutex::default(),
+            bare: Mutex::default(),
+            crashed: AtomicBool::new(false),
+        }
+    }
+
+    /// The backend under test.
+    #[must_use]
+    pub fn harness(&self) -> &Arc<dyn Harness> {
+        &self.harness
+    }
+
+    /// A fresh client, connected as another process would be.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot connect.
+    pub async fn client(&self) -> Outcome<Client> {
+        let client = self.loose_client().await?;
+        self.clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(client.clone());
+        Ok(client)
+    }
+
+    /// A fresh client that the case closes, or abandons, by itself.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot connect.
+    pub async fn loose_client(&self) -> Outcome<Client> {
+        let wire = Wire::new(Arc::from(self.harness.backend().await?));
+        let mut options = LockerOptions::default();
+        options.ttl = self.long();
+        options.max_holds = 10_000;
+        options.max_waiters = 10_000;
+        Ok(Client {
+            locker: Locker::with_options(wire.clone(), options)?,
+            wire,
+        })
+    }
+
+    /// A fresh backend without a locker, for cases about the SPI.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot connect.
+    pub async fn backend(&self) -> Outcome<Arc<dyn Backend>> {
+        let backend: Arc<dyn Backend> = Arc::from(self.harness.backend().await?);
+        backend.attach(Notices::default());
+        self.bare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&backend));
+        Ok(backend)
+    }
+
+    /// A child process that is connected to the same service.
+    ///
+    /// # Errors
+    ///
+    /// If there is no url, the child does not start, or it does not connect.
+    pub async fn peer(&self) -> Outcome<Peer> {
+        let url = self
+            .harness
+            .url()
+            .ok_or_else(|| Failure::new("the harness has no url"))?;
+        Peer::spawn(&self.harness.peer()?, &url, self.soon()).await
+    }
+
+    /// A short lease that a case can wait out: a second, or the least that the backend grants.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.granted(Duration::from_secs(1))
+    }
+
+    /// A lease that outlives the case: half a minute, or the most that the backend grants.
+    #[must_use]
+    pub fn long(&self) -> Duration {
+        self.granted(Duration::from_secs(30))
+    }
+
+    fn granted(&self, ttl: Duration) -> Duration {
+        let range = &self.harness.descriptor().ttl;
+        ttl.clamp(*range.start(), *range.end())
+    }
+
+    /// The bound for what must happen without waiting for any lease: generous in real time,
+    /// because machines are busy, and far below [`long`](Self::long).
+    #[must_use]
+    pub fn soon(&self) -> Duration {
+        Duration::from_secs(8)
+    }
+
+    /// `real` on the real clock, `precise` on the virtual one, where nothing takes time by itself.
+    #[must_use]
+    pub fn by_clock<T>(&self, precise: T, real: T) -> T {
+        match self.harness.time() {
+            Time::Virtual => precise,
+            Time::Real => real,
+        }
+    }
+
+    /// A history on the backend's clock.
+    #[must_use]
+    pub fn history(&self) -> History {
+        History::new(self.harness.descriptor().clock)
+    }
+
+    /// A claim as core would make it, for cases about the SPI.
+    ///
+    /// # Errors
+    ///
+    /// If `name` is not a lock name.
+    pub fn claim(&self, name: &str, wait: bool) -> Outcome<Claim> {
+        Ok(Claim {
+            resource: mutex(name)?,
+            mode: Mode::Exclusive,
+            order: Order::Barging,
+            ttl: self.long(),
+            attempt: AttemptId::random(),
+            label: Label::process(),
+            wait,
+        })
+    }
+
+    /// Locks what must be free, or become free soon, and gives it back: the way to see that
+    /// nothing is in the way. Tells the fence.
+    ///
+    /// # Errors
+    ///
+    /// If it is not free within [`soon`](Self::soon).
+    #[track_caller]
+    pub fn passes(&self, lock: &Lock) -> impl Future<Output = Outcome<Fence>> + Send + use<> {
+        let guard = self.gets(lock);
+        async move {
+            let guard = guard.await?;
+            let fence = guard.fence();
+            unlock(guard).await?;
+            Ok(fence)
+        }
+    }
+
+    /// Locks what must be free, or become free soon.
+    ///
+    /// # Errors
+    ///
+    /// If it is not free within [`soon`](Self::soon).
+    #[track_caller]
+    pub fn gets(&self, lock: &Lock) -> impl Future<Output = Outcome<Guard>> + Send + use<> {
+        let (lock, bound) = (lock.clone(), self.soon());
+        let late = Failure::new(format!("not free after {bound:?}"));
+        async move {
+            match timeout(bound, lock.lock()).await {
+                Ok(guard) => Ok(guard?),
+                Err(_) => Err(late),
+            }
+        }
+    }
+
+    /// Waits until the state of a mutex is as it must become.
+    ///
+    /// # Errors
+    ///
+    /// If it is not so within [`soon`](Self::soon).
+    pub async fn until(
+        &self,
+        client: &Client,
+        name: &str,
+        what: &str,
+        so: impl Fn(&Snapshot) -> bool + Send,
+    ) -> Outcome<Snapshot> {
+        let resource = mutex(name)?;
+        let end = Instant::now() + self.soon();
+        loop {
+            let snapshot = client.inspect(&resource).await?;
+            if so(&snapshot) {
+                return Ok(snapshot);
+            }
+            ensure!(
+                Instant::now() < end,
+                "not {what} after {:?}: {snapshot:?}",
+                self.soon()
+            );
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Says that a client of this case has ended without closing. What it leaves need only be gone
+    /// once another client has come and gone.
+    pub fn crashed(&self) {
+        self.crashed.store(true, Ordering::SeqCst);
+    }
+
+    /// Closes every client and takes the census.
+    ///
+    /// # Errors
+    ///
+    /// If a client does not close, or something is left on the service.
+    pub async fn finish(&self) -> Outcome {
+        let clients =
+            std::mem::take(&mut *self.clients.lock().unwrap_or_else(PoisonError::into_inner));
+        for client in clients {
+            client.close().await?;
+        }
+        let bare = std::mem::take(&mut *self.bare.lock().unwrap_or_else(PoisonError::into_inner));
+        for backend in bare {
+            backend.close().await?;
+        }
+        let end = Instant::now() + self.lease() + self.soon();
+        loop {
+            if self.crashed.load(Ordering::SeqCst) {
+                self.loose_client().await?.close().await?;
+            }
+            let left = self.harness.census().await?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < end,
+                "left on the service: {}",
+                left.join("; ")
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// The mutex of this name, as a resource.
+///
+/// # Errors
+///
+/// If `name` is not a lock name.
+pub(crate) fn mutex(name: &str) -> Outcome<Resource> {
+    Ok(Resource::new(Primitive::Mutex, LockName::new(name)?))
+}
+
+/// Unlocks what must not have been lost.
+///
+/// # Errors
+///
+/// If it was.
+#[track_caller]
+pub(crate) fn unlock(guard: Guard) -> impl Future<Output = Outcome> + Send {
+    let lost = Failure::new(format!("{:?} was lost", guard.name()));
+    async move {
+        match guard.unlock().await? {
+            Unlocked::Clean => Ok(()),
+            Unlocked::Lost(_) => Err(lost),
+        }
+    }
+}
