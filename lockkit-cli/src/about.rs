@@ -1,0 +1,116 @@
+//! `lockkit ping`, `backends` and `completions`.
+
+use std::time::Instant;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use lockkit::Descriptor;
+use serde_json::{Map, Value, json};
+
+use crate::args::{Args, Global};
+use crate::duration::{millis, short};
+use crate::exit::{self, Failure};
+use crate::open;
+use crate::output::{self, Output};
+use crate::table;
+
+/// Connects, and tells how long an answer takes and what the backend says of itself.
+pub(crate) async fn ping(global: &Global, output: &Output) -> Result<u8, Failure> {
+    let url = open::url(global)?;
+    open::with_locker(&url, output, async |locker| {
+        let asked = Instant::now();
+        let facts = locker.probe().await?;
+        let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let driver = locker.descriptor().driver;
+        let text = if output.is_json() {
+            let facts: Map<_, _> = facts
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), Value::from(value)))
+                .collect();
+            format!(
+                "{}\n",
+                json!({ "backend": driver, "latency_us": micros, "facts": facts })
+            )
+        } else {
+            let mut rows = vec![
+                ["backend".to_owned(), driver.to_owned()],
+                ["latency".to_owned(), format!("{micros} µs")],
+            ];
+            rows.extend(
+                facts
+                    .into_iter()
+                    .map(|(key, value)| [key.to_owned(), value]),
+            );
+            table::columns(&rows)
+        };
+        output::listing(&text)?;
+        Ok(exit::OK)
+    })
+    .await
+}
+
+/// Lists the backends of this binary, from their own descriptions.
+pub(crate) fn backends(output: &Output) -> Result<u8, Failure> {
+    let backends = lockkit::backends();
+    let text = if output.is_json() {
+        let list: Value = backends.into_iter().map(json_of).collect();
+        format!("{list}\n")
+    } else {
+        let paragraphs: Vec<_> = backends.into_iter().map(paragraph).collect();
+        paragraphs.join("\n")
+    };
+    output::listing(&text)?;
+    Ok(exit::OK)
+}
+
+fn paragraph(backend: &Descriptor) -> String {
+    let (least, most) = (short(*backend.ttl.start()), short(*backend.ttl.end()));
+    let rows = [
+        ["  guarantee", &backend.guarantee.to_string()],
+        ["  fencing tokens", &backend.fence.to_string()],
+        ["  offers", &primitives(backend).join(", ")],
+        [
+            "  strict order",
+            if backend.fair {
+                "yes, with --fair"
+            } else {
+                "no"
+            },
+        ],
+        ["  lease", &format!("{least} to {most}")],
+        ["  wake-up", backend.wake_up],
+        ["  after a crash", backend.after_crash],
+    ];
+    let rows = rows.map(|row| row.map(String::from));
+    format!("{}:\n{}", backend.driver, table::columns(&rows))
+}
+
+fn json_of(backend: &Descriptor) -> Value {
+    json!({
+        "driver": backend.driver,
+        "guarantee": backend.guarantee.to_string(),
+        "fence": backend.fence.to_string(),
+        "primitives": primitives(backend),
+        "fair": backend.fair,
+        "min_ttl_ms": millis(*backend.ttl.start()),
+        "max_ttl_ms": millis(*backend.ttl.end()),
+        "wake_up": backend.wake_up,
+        "after_crash": backend.after_crash,
+    })
+}
+
+fn primitives(backend: &Descriptor) -> Vec<&'static str> {
+    backend
+        .primitives
+        .iter()
+        .map(|primitive| primitive.as_str())
+        .collect()
+}
+
+/// Prints a completion script.
+pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "lockkit", &mut script);
+    output::listing(&String::from_utf8_lossy(&script))?;
+    Ok(exit::OK)
+}
