@@ -1,1 +1,63 @@
-fn main() {}
+//! Measures lockkit beside the floor it stands on: `cargo xtask bench SUITE --out DIR`.
+
+mod clock;
+mod contender;
+mod guard;
+mod machine;
+mod memory;
+mod peer;
+mod report;
+mod sqlite;
+mod statistics;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::report::Report;
+
+/// Measures lockkit beside the floor it stands on.
+#[derive(Debug, Parser)]
+enum Bench {
+    /// The policy on the in-memory backend.
+    Core(Options),
+    /// Locks in an SQLite file, and the `lockkit` command.
+    Sqlite(Options),
+    /// A part that needs a process of its own.
+    #[command(hide = true, subcommand)]
+    Part(Part),
+}
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// A smoke run of a few seconds.
+    #[arg(long)]
+    quick: bool,
+    /// Where the results go.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    Holds { count: usize },
+    Contender(contender::Target),
+}
+
+fn main() -> Result<()> {
+    match Bench::parse() {
+        Bench::Core(Options { quick, out }) => {
+            let mut report = Report::new("core", quick, &out)?;
+            memory::measure(&mut report)?;
+            report.write()
+        }
+        Bench::Sqlite(Options { quick, out }) => {
+            let mut report = Report::new("sqlite", quick, &out)?;
+            sqlite::measure(&mut report)?;
+            report.write()
+        }
+        Bench::Part(Part::Holds { count }) => memory::holds::part(count),
+        Bench::Part(Part::Contender(target)) => contender::part(&target),
+    }
+}
