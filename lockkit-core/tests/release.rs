@@ -114,3 +114,17 @@ async fn a_detached_hold_lives_by_its_own_expiry() {
     assert_eq!(error.kind(), lockkit_core::ErrorKind::Lost);
     assert_eq!(census(&store).await, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_outlives_the_close_leaves_nothing_to_wait_for() {
+    let store = MemoryStore::new();
+    let locker = Locker::new(store.backend()).unwrap();
+    let (one, other) = (
+        locker.mutex("a").lock().await.unwrap(),
+        locker.mutex("b").lock().await.unwrap(),
+    );
+    locker.close().await.unwrap();
+    drop(one);
+    let _ = other.unlock().await.unwrap();
+    locker.close().await.unwrap();
+}

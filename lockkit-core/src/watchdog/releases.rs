@@ -21,6 +21,8 @@ pub(super) struct Releases {
     on_their_way: usize,
     /// Releases given up since the start: their leases ran out before the service answered.
     abandoned: usize,
+    /// Set once there is no task any more that would send one.
+    ended: bool,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -28,6 +30,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Releases {
     pub(super) fn push(&mut self, id: HoldId, now: Instant, ttl: Duration) {
+        if self.ended {
+            return;
+        }
         let release = Release {
             id,
             due: now,
@@ -50,7 +55,7 @@ impl Releases {
     /// Accounts for one answer: answered releases are done, others go again after a pause that
     /// doubles, until their lease has run out.
     pub(super) fn settle(&mut self, mut release: Release, answered: bool, now: Instant) {
-        self.on_their_way -= 1;
+        self.on_their_way = self.on_their_way.saturating_sub(1);
         if answered {
             return;
         }
@@ -65,6 +70,14 @@ impl Releases {
 
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.queue.iter().map(|release| release.due).min()
+    }
+
+    /// Gives up what is left, and all that would come later.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.abandoned += self.outstanding();
+        self.queue.clear();
+        self.on_their_way = 0;
     }
 
     pub(super) fn outstanding(&self) -> usize {

@@ -17,6 +17,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 impl Watchdog {
     /// Runs until `stop`, then sends what is left to release and closes the backend.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
+        // However the task ends, with its runtime or by a panic, nobody queues for it any more.
+        let _over = Over(&self);
         let mut calls = JoinSet::new();
         loop {
             let now = self.clock.now();
@@ -26,6 +28,7 @@ impl Watchdog {
                 let renewals = table.take_due(now);
                 let releases = table.releases.take_due(now);
                 if stop.is_cancelled() && releases.is_empty() && table.releases.outstanding() == 0 {
+                    table.releases.end();
                     break;
                 }
                 (renewals, releases, table.plan(now, LONGEST_SLEEP))
@@ -47,6 +50,15 @@ impl Watchdog {
         }
         calls.abort_all();
         self.backend.close().await
+    }
+}
+
+struct Over<'a>(&'a Watchdog);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.table().releases.end();
+        self.0.drained.notify_waiters();
     }
 }
 
