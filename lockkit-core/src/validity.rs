@@ -17,13 +17,18 @@ const CLOCK_RATE_BOUND: u64 = 100;
 /// statement that only the *rate* of two clocks is assumed, never their difference.
 #[must_use]
 pub fn valid_until(sent_at: Instant, ttl: Duration) -> Instant {
-    let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
-    let kept_back = (ttl / CLOCK_RATE_BOUND).saturating_add(margin(ttl));
-    sent_at + Duration::from_nanos(ttl.saturating_sub(kept_back))
+    sent_at + ttl.saturating_sub(kept_back(ttl))
 }
 
-/// The nanoseconds kept back for acting on a loss: a twentieth of the lease, 50 ms at least, and
-/// never more than a quarter, so that very short leases stay usable.
+/// How much later than [`valid_until`] the lease ends on the service: what is kept back for clocks
+/// of different rate and for acting on the loss.
+pub(crate) fn kept_back(ttl: Duration) -> Duration {
+    let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_nanos((ttl / CLOCK_RATE_BOUND).saturating_add(margin(ttl)))
+}
+
+/// The nanoseconds for acting on a loss: a twentieth of the lease, 50 ms at least, and never more
+/// than a quarter, so that very short leases stay usable.
 fn margin(ttl: u64) -> u64 {
     (ttl / 20).max(50_000_000).min(ttl / 4)
 }

@@ -160,3 +160,26 @@ async fn cancelling_a_child_token_is_no_loss() {
     assert!(guard.is_held());
     assert!(!guard.cancellation_token().is_cancelled());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_ran_out_is_let_go_at_the_end_of_its_lease_though_its_guard_lives() {
+    let store = MemoryStore::new();
+    let (backend, faults) = faulty(&store);
+    let locker = Locker::new(backend).unwrap();
+    let guard = locker
+        .mutex("a")
+        .ttl(TTL)
+        .without_watchdog()
+        .lock()
+        .await
+        .unwrap();
+    tokio::time::sleep(TTL - Duration::from_millis(50)).await;
+    assert!(!guard.is_held());
+    assert_eq!(
+        faults.releases.load(SeqCst),
+        0,
+        "the margin is the holder's"
+    );
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(faults.releases.load(SeqCst), 1);
+}

@@ -90,6 +90,7 @@ impl Watchdog {
     pub(crate) fn close(&self) {
         let now = self.clock.now();
         let mut table = self.table();
+        table.releases.hurry(now);
         for row in table.close() {
             let id = row.tenant.id().clone();
             // A waiter withdraws by itself: it may be in the middle of an attempt.

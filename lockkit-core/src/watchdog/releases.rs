@@ -29,14 +29,15 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Releases {
-    pub(super) fn push(&mut self, id: HoldId, now: Instant, ttl: Duration) {
+    /// Queues a release to be sent at `due`, and repeated for a lease if nobody answers.
+    pub(super) fn push(&mut self, id: HoldId, due: Instant, ttl: Duration) {
         if self.ended {
             return;
         }
         let release = Release {
             id,
-            due: now,
-            give_up_at: now + ttl,
+            due,
+            give_up_at: due + ttl,
             pause: FIRST_PAUSE,
         };
         self.queue.push(release);
@@ -70,6 +71,13 @@ impl Releases {
 
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.queue.iter().map(|release| release.due).min()
+    }
+
+    /// Makes everything due that was to be sent later.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        for release in &mut self.queue {
+            release.due = release.due.min(now);
+        }
     }
 
     /// Gives up what is left, and all that would come later.

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::releases::Releases;
 use crate::hold::{Hold, LossReason};
+use crate::validity::kept_back;
 use crate::{AttemptId, HoldId, Instant};
 
 /// Whose row it is.
@@ -146,6 +147,10 @@ impl Table {
     }
 
     /// Ends every hold whose deadline has passed and forgets its row.
+    ///
+    /// The service is told when the lease ends there, too: where a session carries the lease it
+    /// may go on for others of the session. Not earlier, because the time in between is for the
+    /// holder to act on the news.
     pub(super) fn expire(&mut self, now: Instant) {
         let due: Vec<AttemptId> = self
             .order
@@ -157,7 +162,11 @@ impl Table {
             if let Some(Tenant::Hold(hold)) = self.tenant(attempt)
                 && hold.loss().is_some()
             {
-                self.remove(attempt);
+                let (id, until) = (hold.id.clone(), hold.valid_until());
+                if let Some(row) = self.remove(attempt) {
+                    let lease_ends = until + kept_back(row.ttl);
+                    self.releases.push(id, lease_ends.max(now), row.ttl);
+                }
             }
         }
     }
