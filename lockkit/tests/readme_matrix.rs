@@ -4,8 +4,8 @@
 
 #![cfg(feature = "sqlite")]
 
-use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 use std::{env, fs};
 
 use lockkit::{Descriptor, Primitive};
@@ -23,32 +23,48 @@ fn the_support_matrix_in_the_readme_is_current() {
     if env::var_os("LOCKKIT_REWRITE").is_some() {
         fs::write(&path, current).unwrap();
     } else {
-        assert!(readme == current, "the matrix is stale; run `cargo xtask matrix`");
+        assert!(
+            readme == current,
+            "the matrix is stale; run `cargo xtask matrix`"
+        );
     }
 }
 
 fn matrix() -> String {
     let mut table = String::from(
-        "| backend | exclusion | fence | primitives | fair order | a waiter wakes up by \
+        "| backend | exclusion | fence | primitives | fair order | wake-up \
          | a killed process frees its locks | leases |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for descriptor in lockkit::backends() {
-        let Descriptor { driver, guarantee, fence, wake_up, after_crash, ttl, .. } = descriptor;
+        let Descriptor {
+            driver,
+            guarantee,
+            fence,
+            wake_up,
+            after_crash,
+            ttl,
+            ..
+        } = descriptor;
         let primitives: Vec<_> = Primitive::ALL
             .into_iter()
             .filter(|primitive| descriptor.supports(*primitive))
             .map(Primitive::as_str)
             .collect();
-        writeln!(
-            table,
-            "| `{driver}` | {guarantee} | {fence} | {} | {} | {wake_up} | {after_crash} | {:?} to {:?} |",
+        table += &format!(
+            "| `{driver}` | {guarantee} | {fence} | {} | {} | {wake_up} | {after_crash} | {} to {} |\n",
             primitives.join(", "),
             if descriptor.fair { "yes" } else { "no" },
-            ttl.start(),
-            ttl.end(),
-        )
-        .unwrap();
+            in_words(*ttl.start()),
+            in_words(*ttl.end()),
+        );
     }
     table
+}
+
+fn in_words(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 3600.. if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        _ => format!("{duration:?}").replace("ms", " ms"),
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) fn cargo_deny(steps: &mut Steps, target: &Path) -> Result<PathBuf> {
         .arg("--root")
         .arg(root);
     // It runs for a second at a time: a quick build is worth more than a quick program.
-    install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+    install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
     install.env("CARGO_PROFILE_RELEASE_LTO", "off");
     install.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     steps

@@ -151,13 +151,6 @@ impl Backend for Sqlite {
 
     async fn release(&self, ids: &[HoldId]) -> Vec<Result<Released>> {
         ids.iter().for_each(|id| self.forget(id));
-        if let [id] = ids {
-            match self.database.run_here(async |c| c.let_go(id).await).await {
-                Ok(true) => return vec![Ok(Released::Done)],
-                Ok(false) => {}
-                Err(error) => return vec![Err(error)],
-            }
-        }
         let mut released = Vec::with_capacity(ids.len());
         for batch in ids.chunks(BATCH) {
             match self.remove(batch, Cause::Release).await {
@@ -201,10 +194,7 @@ impl Backend for Sqlite {
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         // Told first, then freed: a victim of this process must not work beside its successor.
         if self.shared.registry.holds(id.attempt()) {
-            self.forget(id);
-            if let Some(notices) = self.shared.notices.get() {
-                notices.gone(id);
-            }
+            self.shared.lose(id);
         }
         let evicted = self
             .remove(std::slice::from_ref(id), Cause::Eviction)

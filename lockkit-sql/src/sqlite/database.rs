@@ -39,7 +39,9 @@ impl Database {
         }
     }
 
-    /// Runs a job in a task of its own and waits for its answer, for a bounded time.
+    /// Runs a job in a task of its own and waits for its answer, for a bounded time. A caller that
+    /// is not polled for a while must not keep others from the connection, nor other processes
+    /// from their turn.
     ///
     /// # Cancel safety
     ///
@@ -61,25 +63,6 @@ impl Database {
         // The task fails only if the runtime ends.
         self.in_time(async { running.await.unwrap_or_else(|_| Err(closed())) })
             .await
-    }
-
-    /// Runs a job of single statements right here: no task has to wake up for it.
-    ///
-    /// # Cancel safety
-    ///
-    /// A statement is finished or was never begun; the ones after it are left out.
-    pub(super) async fn run_here<T, J>(&self, job: J) -> Result<T>
-    where
-        J: for<'c> AsyncFnOnce(&'c mut Connection) -> Result<T, Fault>,
-    {
-        let work = async {
-            let mut connection = self.connection.lock().await;
-            let done = job(&mut connection).await;
-            connection
-                .settle(done)
-                .map_err(|fault| fault.into_error(self.shared.files.database()))
-        };
-        self.in_time(work).await
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {

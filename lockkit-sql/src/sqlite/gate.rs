@@ -42,8 +42,8 @@ UPDATE lockkit_lock SET session = ?2, attempt = ?3, fence = fence + 1, since = ?
 RETURNING fence";
 
 impl Connection {
-    /// Tries to hold by single statements; `None` if only a transaction can tell.
-    pub(super) async fn attempt_plainly(&mut self, ask: &Ask) -> Result<Option<Attempt>, Fault> {
+    /// Tries to hold: by single statements where they are enough, by a transaction otherwise.
+    pub(super) async fn attempt(&mut self, ask: &Ask) -> Result<Attempt, Fault> {
         let mut found = Found::Unclear;
         if ask.again || ask.waiting.is_none() {
             found = self.look(ask).await?;
@@ -51,18 +51,12 @@ impl Connection {
         if matches!(found, Found::Unclear) && !ask.is_queued() {
             found = self.take(ask).await?;
         }
+        if matches!(found, Found::Unclear) {
+            let mut transaction = self.begin().await?;
+            let decided = decide(&mut transaction, ask).await;
+            found = transaction.end(decided).await?;
+        }
         Ok(self.note(ask, found))
-    }
-
-    /// Tries to hold; if it is not our turn, makes sure of a place in line.
-    pub(super) async fn attempt(&mut self, ask: &Ask) -> Result<Attempt, Fault> {
-        let mut transaction = self.begin().await?;
-        let decided = decide(&mut transaction, ask).await;
-        let found = transaction.end(decided).await?;
-        // A decision is never unclear; if it were, trying again at once would be harmless.
-        Ok(self.note(ask, found).unwrap_or(Attempt::Busy {
-            recheck_after: Some(Duration::ZERO),
-        }))
     }
 
     /// The free, uncontended lock: one statement.
@@ -162,13 +156,13 @@ impl Connection {
     }
 
     /// Writes down locally what has been found.
-    fn note(&self, ask: &Ask, found: Found) -> Option<Attempt> {
+    fn note(&self, ask: &Ask, found: Found) -> Attempt {
         let shared = self.shared();
         match found {
             Found::Held(session, fence) => {
                 let grant = session.grant(fence);
                 shared.registry.hold(ask.claim.id(), session);
-                Some(Attempt::Held(grant))
+                Attempt::Held(grant)
             }
             Found::Busy { until, place } => {
                 if let (Some(waiting), Some((session, place))) = (&ask.waiting, place) {
@@ -181,11 +175,14 @@ impl Connection {
                     shared.registry.stand(ask.claim.attempt, &session);
                 }
                 let now_ms = millis(Clock::Boot.now());
-                Some(Attempt::Busy {
+                Attempt::Busy {
                     recheck_after: until.map(|until| remaining(now_ms, until)),
-                })
+                }
             }
-            Found::Unclear => None,
+            // A transaction always decides; trying again at once would be harmless.
+            Found::Unclear => Attempt::Busy {
+                recheck_after: Some(Duration::ZERO),
+            },
         }
     }
 }

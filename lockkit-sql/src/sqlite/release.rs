@@ -37,7 +37,7 @@ pub(super) enum Cause {
 
 impl Connection {
     /// Lets go of a hold that nobody waits for, by one statement; returns whether that was all.
-    pub(super) async fn let_go(&mut self, id: &HoldId) -> Result<bool, Fault> {
+    async fn let_go(&mut self, id: &HoldId) -> Result<bool, Fault> {
         let write = self.write().await?;
         let let_go = sqlx::query(LET_GO)
             .bind(id.resource().key())
@@ -48,12 +48,18 @@ impl Connection {
         Ok(let_go.rows_affected() == 1)
     }
 
-    /// Removes holds and places in line in one transaction.
+    /// Removes holds and places in line, all in one transaction; a single hold that nobody waits
+    /// for by one statement.
     pub(super) async fn remove(
         &mut self,
         ids: &[HoldId],
         cause: Cause,
     ) -> Result<Vec<Released>, Fault> {
+        if let ([id], Cause::Release) = (ids, cause)
+            && self.let_go(id).await?
+        {
+            return Ok(vec![Released::Done]);
+        }
         let mut transaction = self.begin().await?;
         let removed = remove_all(&mut transaction, ids, cause).await;
         transaction.end(removed).await
@@ -118,7 +124,8 @@ async fn let_all_go(
     Ok(attempts)
 }
 
-async fn remove(
+/// Removes a hold or a place in line.
+pub(super) async fn remove(
     transaction: &mut Transaction<'_>,
     id: &HoldId,
     cause: Cause,

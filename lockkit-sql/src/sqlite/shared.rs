@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use lockkit_core::Notices;
+use lockkit_core::{HoldId, Notices};
 
 use super::bell::Bell;
 use super::config::Options;
@@ -30,6 +30,14 @@ impl Shared {
         }
         if let Some(notices) = self.notices.get() {
             gone.iter().for_each(|id| notices.gone(id));
+        }
+    }
+
+    /// A hold of ours was taken away.
+    pub(super) fn lose(&self, id: &HoldId) {
+        self.registry.forget(id.attempt());
+        if let Some(notices) = self.notices.get() {
+            notices.gone(id);
         }
     }
 

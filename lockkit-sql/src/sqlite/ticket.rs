@@ -44,18 +44,10 @@ impl Ticket for SqliteTicket {
         }
         let ask = self.ask.clone();
         self.ask.again = true;
-        let attempt = match self
+        let attempt = self
             .database
-            .run_here(async |c| c.attempt_plainly(&ask).await)
-            .await?
-        {
-            Some(attempt) => attempt,
-            None => {
-                self.database
-                    .run(|c| Box::pin(async move { c.attempt(&ask).await }))
-                    .await?
-            }
-        };
+            .run(|c| Box::pin(async move { c.attempt(&ask).await }))
+            .await?;
         match (&self.ask.waiting, attempt) {
             (Some(waiting), Attempt::Busy { .. }) => {
                 watch::follow(&self.shared, self.ask.claim.attempt, waiting);

@@ -232,10 +232,7 @@ impl Connection {
                 .zip(AttemptId::from_bytes(attempt))
                 .map(|(resource, attempt)| HoldId::new(resource, attempt));
             if let Some(id) = id {
-                shared.registry.forget(id.attempt());
-                if let Some(notices) = shared.notices.get() {
-                    notices.gone(&id);
-                }
+                shared.lose(&id);
             }
             let delete = "DELETE FROM lockkit_eviction WHERE session = ?1 AND attempt = ?2";
             let write = self.write().await?;

@@ -1,5 +1,7 @@
 //! Lies about who is woken, and who is kept waiting.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use lockkit_core::{Attempt, Claim, HoldId, Memory, Released, Result, Ticket};
 use tokio::sync::{Mutex, Notify};
@@ -48,7 +50,7 @@ impl Lie for KeepsTheConnection {
         ticket: &mut Box<dyn Ticket>,
     ) -> Result<Attempt> {
         let _connection = self.0.lock().await;
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
         ticket.attempt().await
     }
 }
