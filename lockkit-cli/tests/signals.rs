@@ -39,7 +39,6 @@ fn the_whole_group_is_signalled() {
     let place = Place::new();
     let running = place.start(["run", "x", "--", "sh", "-c", FAMILY]);
     let grandchild = running.first_line.clone();
-    running.signal(Signal::INT);
     running.signal(Signal::TERM);
     assert_eq!(running.end().0.code(), Some(143));
     until("the grandchild has ended", || !runs(&grandchild));

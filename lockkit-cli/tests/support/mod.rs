@@ -69,7 +69,7 @@ impl Place {
 
     /// Holds a lock until the result is dropped or told to end.
     pub(crate) fn hold(&self, name: &str) -> Running {
-        self.start(["run", name, "--", "sh", "-c", "echo in; read _"])
+        self.start(["run", name, "--", "sh", "-c", "echo in; read _ || :"])
     }
 
     /// `lockkit ls --format json`.

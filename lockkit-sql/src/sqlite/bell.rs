@@ -3,10 +3,14 @@
 //! Each process listens to changes of the times of its own sessions' files: touching one rings its
 //! owner and nobody else. And it listens for the close of the files of those whom it waits behind:
 //! the kernel closes the files of a process that dies, however it dies.
+//!
+//! Ending to listen takes the kernel tens of milliseconds, which a process that takes a lock for a
+//! moment would spend at its exit. So listening begins with the first wait, or once a session has
+//! lived for a while.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -33,6 +37,8 @@ pub(super) struct Bell {
 
 #[derive(Debug, Default)]
 struct Watches {
+    /// Files of our own sessions that we do not listen to yet.
+    unheard: Vec<PathBuf>,
     database: Option<i32>,
     own: HashSet<i32>,
     peers: HashMap<SessionId, Peer>,
@@ -108,11 +114,11 @@ impl Bell {
     }
 
     fn add(&self, path: &Path, sound: Sound) -> io::Result<i32> {
-        let ear = self.ear.get_or_init(|| {
-            self.stirred.notify_one();
-            Ear::open().ok().map(Arc::new)
-        });
-        let ear = ear.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let ear = self
+            .ear
+            .get_or_init(|| Ear::open().ok().map(Arc::new))
+            .as_ref();
+        let ear = ear.ok_or(io::ErrorKind::Unsupported)?;
         ear.listen(path, sound)
     }
 
@@ -121,14 +127,40 @@ impl Bell {
         self.stirred.notify_one();
     }
 
-    /// Listens to the bell of a session of ours.
-    pub(super) fn listen(&self, session: &Path, database: &Path) {
+    /// Notes a session of ours, to be listened to from the next [`attend`](Self::attend) on.
+    pub(super) fn expect(&self, session: &Path) {
+        if !self.is_deaf() {
+            locked(&self.watches).unheard.push(session.to_owned());
+            self.stirred.notify_one();
+        }
+    }
+
+    /// Whether a session of ours is not listened to yet.
+    pub(super) fn is_inattentive(&self) -> bool {
+        !locked(&self.watches).unheard.is_empty()
+    }
+
+    /// Begins to listen to the bells of our sessions; returns whether that is new, so that there
+    /// may be something that was not heard.
+    pub(super) fn attend(&self, database: &Path) -> bool {
         let mut watches = locked(&self.watches);
-        let Ok(own) = self.add(session, Sound::Ring) else {
-            return self.lose_hearing();
-        };
-        watches.own.insert(own);
-        watches.database = self.add(database, Sound::Move).ok();
+        let unheard = std::mem::take(&mut watches.unheard);
+        for session in &unheard {
+            match self.add(session, Sound::Ring) {
+                Ok(own) => {
+                    watches.own.insert(own);
+                }
+                // It has ended meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => self.lose_hearing(),
+            }
+        }
+        if !unheard.is_empty() {
+            watches.database = self.add(database, Sound::Move).ok();
+            // Not before there is an ear, or the task would go back to sleep without it.
+            self.stirred.notify_one();
+        }
+        !unheard.is_empty()
     }
 
     /// Listens for the end of a session of another process. Returns whether it is too late for

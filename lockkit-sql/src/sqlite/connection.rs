@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockkit_core::{Clock, Instant, Result};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions, SqliteConnection};
 
 use super::error::{Fault, closed, file_error};
 use super::files::Identity;
@@ -28,7 +28,7 @@ struct Open {
     /// The file that is open.
     identity: Identity,
     writer: Writer,
-    /// A transaction was begun and its end was not seen.
+    /// Something was begun and its end was not seen.
     in_doubt: bool,
 }
 
@@ -38,6 +38,8 @@ pub(super) struct Write<'c> {
     pub(super) sql: &'c mut SqliteConnection,
     /// The clock, read when our turn had come and nothing was sent yet.
     pub(super) now: Instant,
+    /// To be set while nobody knows in which state a statement leaves the connection.
+    pub(super) in_doubt: &'c mut bool,
     _turn: Turn,
 }
 
@@ -96,6 +98,7 @@ impl Connection {
         Ok(Write {
             sql: &mut open.sql,
             now: Clock::Boot.now(),
+            in_doubt: &mut open.in_doubt,
             _turn: turn,
         })
     }
@@ -129,11 +132,16 @@ impl Connection {
             self.shared.files.remove_session(session.id);
         }
         self.shared.registry.clear();
-        self.finish().await;
+        self.finish();
         ended
     }
 
     async fn delete_sessions(&mut self, sessions: &[Arc<Session>]) -> Result<(), Fault> {
+        if let Some(open) = &mut self.open {
+            // Nothing that a reboot does not do as well: no flush.
+            let relax = sqlx::raw_sql("PRAGMA synchronous = NORMAL");
+            relax.execute(&mut open.sql).await?;
+        }
         let transaction = self.begin().await?;
         let mut deleted = Ok(());
         for session in sessions {
@@ -154,13 +162,13 @@ impl Connection {
         done
     }
 
-    /// Closes the connection for good.
-    async fn finish(&mut self) {
+    /// Gives the connection up for good.
+    ///
+    /// What is committed is safe. The connection's own thread tidies up the write-ahead log; a
+    /// process that ends now must not wait for that, and leaves it to the next.
+    fn finish(&mut self) {
         self.finished = true;
-        if let Some(open) = self.open.take() {
-            // What is committed is safe; closing merely tidies up.
-            let _ = open.sql.close().await;
-        }
+        self.open = None;
     }
 }
 

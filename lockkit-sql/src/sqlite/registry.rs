@@ -1,9 +1,9 @@
 //! What this process has in the database: sessions, holds and places in line.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use lockkit_core::{AttemptId, HoldId, Instant};
+use lockkit_core::{AttemptId, HoldId};
 use tokio::sync::Notify;
 
 use super::files::SessionId;
@@ -25,8 +25,6 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     id: HoldId,
-    /// The end of a hold that nobody renews, even if its session lives on for others.
-    until: Instant,
     session: Option<Arc<Session>>,
     waiting: Option<Arc<Waiting>>,
 }
@@ -133,12 +131,10 @@ impl Registry {
     /// Announces a claim that may wait, before its first request.
     pub(super) fn announce(&self, id: HoldId) -> Arc<Waiting> {
         let waiting = Arc::new(Waiting::default());
-        let until = Instant::from_nanos(u64::MAX);
         let entry = Entry {
             session: None,
             waiting: Some(Arc::clone(&waiting)),
             id,
-            until,
         };
         let mut state = locked(&self.0);
         state.waiting += 1;
@@ -155,43 +151,14 @@ impl Registry {
 
     /// Notes a grant.
     pub(super) fn hold(&self, id: HoldId, session: Arc<Session>) {
-        let until = session.confirmed() + session.ttl();
         let entry = Entry {
             session: Some(session),
             waiting: None,
             id,
-            until,
         };
         let mut state = locked(&self.0);
         let before = state.claims.insert(entry.id.attempt(), entry);
         state.waiting -= usize::from(before.is_some_and(|before| before.waiting.is_some()));
-    }
-
-    /// Notes that a hold was renewed.
-    pub(super) fn renewed(&self, attempt: AttemptId, until: Instant) {
-        if let Some(entry) = locked(&self.0).claims.get_mut(&attempt) {
-            entry.until = until;
-        }
-    }
-
-    /// The holds of a session that were not renewed in time, except for those in `renewing`.
-    pub(super) fn overdue(
-        &self,
-        session: &Arc<Session>,
-        now: Instant,
-        renewing: &HashSet<AttemptId>,
-    ) -> Vec<HoldId> {
-        let state = locked(&self.0);
-        let overdue = state.claims.iter().filter(|(attempt, entry)| {
-            entry.until <= now
-                && entry.waiting.is_none()
-                && entry
-                    .session
-                    .as_ref()
-                    .is_some_and(|other| Arc::ptr_eq(other, session))
-                && !renewing.contains(attempt)
-        });
-        overdue.map(|(_, entry)| entry.id.clone()).collect()
     }
 
     /// Forgets a claim; returns whether it was known.

@@ -14,9 +14,15 @@ use super::session::{expiry, millis, ttl_ms};
 use super::transaction::Transaction;
 use super::view::{Holder, View};
 
+/// A release is not flushed to the disk. It survives the end of this process all the same, because
+/// the kernel has it; if the machine fails, the next start frees every hold. Only what raises a
+/// fence has to be flushed.
 const LET_GO: &str = "
+PRAGMA synchronous = NORMAL;
 UPDATE lockkit_lock SET session = NULL, attempt = NULL, expires_at = NULL, label = ''
- WHERE key = ?1 AND attempt = ?2 AND queued = 0 AND (expires_at IS NULL OR expires_at > ?3)";
+ WHERE key = ?1 AND attempt = ?2 AND queued = 0 AND (expires_at IS NULL OR expires_at > ?3)
+RETURNING 1;
+PRAGMA synchronous = FULL";
 
 /// Which of `?1`, an array of attempts in hex with their keys behind, hold with nobody waiting.
 const PLAIN: &str = "
@@ -39,13 +45,17 @@ impl Connection {
     /// Lets go of a hold that nobody waits for, by one statement; returns whether that was all.
     async fn let_go(&mut self, id: &HoldId) -> Result<bool, Fault> {
         let write = self.write().await?;
-        let let_go = sqlx::query(LET_GO)
+        // If it ends in an error, nobody knows whether the connection flushes again.
+        *write.in_doubt = true;
+        let let_go: Vec<(i64,)> = sqlx::query_as(LET_GO)
+            .persistent(false) // SQLite obeys the pragmas while it compiles them.
             .bind(id.resource().key())
             .bind(id.attempt().as_bytes().as_slice())
             .bind(millis(write.now))
-            .execute(&mut *write.sql)
+            .fetch_all(&mut *write.sql)
             .await?;
-        Ok(let_go.rows_affected() == 1)
+        *write.in_doubt = false;
+        Ok(!let_go.is_empty())
     }
 
     /// Removes holds and places in line, all in one transaction; a single hold that nobody waits
@@ -125,7 +135,7 @@ async fn let_all_go(
 }
 
 /// Removes a hold or a place in line.
-pub(super) async fn remove(
+async fn remove(
     transaction: &mut Transaction<'_>,
     id: &HoldId,
     cause: Cause,

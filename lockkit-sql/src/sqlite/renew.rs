@@ -68,50 +68,31 @@ impl Connection {
                 .map(|index| (*index, Renewal::Gone))
                 .collect()
         };
-        if session.is_over() || !self.beat(session, ids, carried).await? {
+        let write = self.write().await?;
+        let sent_at = write.now;
+        let beaten = !session.is_over() && beat(write.sql, session, sent_at).await?;
+        drop(write);
+        if !beaten {
             self.shared().end_session(session);
             return Ok(all_gone());
         }
-        let sent_at = session.confirmed();
+        session.confirm(sent_at);
         let mut missing = HashSet::new();
         for chunk in carried.chunks(CHUNK) {
             missing.extend(self.missing(ids, chunk).await?);
         }
-        let (shared, ttl) = (self.shared(), session.ttl());
         let verdict = |index: &usize| {
-            if missing.contains(index) {
-                return (*index, Renewal::Gone);
-            }
-            shared
-                .registry
-                .renewed(ids[*index].attempt(), sent_at + ttl);
-            (*index, Renewal::Renewed { sent_at, ttl })
+            let gone = missing.contains(index);
+            (
+                *index,
+                if gone {
+                    Renewal::Gone
+                } else {
+                    renewed(sent_at, session.ttl())
+                },
+            )
         };
         Ok(carried.iter().map(verdict).collect())
-    }
-
-    /// One row, unless there are holds that must not live on with it.
-    async fn beat(
-        &mut self,
-        session: &Arc<Session>,
-        ids: &[HoldId],
-        carried: &[usize],
-    ) -> Result<bool, Fault> {
-        let shared = self.shared();
-        let renewing: HashSet<_> = carried.iter().map(|index| ids[*index].attempt()).collect();
-        let now = Clock::Boot.now();
-        if !shared.registry.overdue(session, now, &renewing).is_empty() {
-            let mut transaction = self.begin().await?;
-            let beaten = transaction.beat(session, &renewing).await;
-            return transaction.end(beaten).await;
-        }
-        let write = self.write().await?;
-        let sent_at = write.now;
-        let beaten = beat(write.sql, session, sent_at).await?;
-        if beaten {
-            session.confirm(sent_at);
-        }
-        Ok(beaten)
     }
 
     /// Which of a chunk neither hold nor stand in line.

@@ -1,14 +1,12 @@
 //! A transaction that writes, and what is to be done once it is committed.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use lockkit_core::{AttemptId, Clock, HoldId, Instant};
+use lockkit_core::{AttemptId, Clock, Instant};
 use sqlx::SqliteConnection;
 
 use super::error::Fault;
 use super::files::SessionId;
-use super::release::{Cause, remove};
 use super::session::{Session, expiry, millis};
 use super::shared::Shared;
 use super::writer::Turn;
@@ -25,7 +23,6 @@ pub(super) struct Transaction<'c> {
     beaten: Option<Arc<Session>>,
     made: Option<Arc<Session>>,
     buried: Vec<SessionId>,
-    overdue: Vec<HoldId>,
     rings: Vec<Ring>,
 }
 
@@ -82,7 +79,6 @@ impl<'c> Transaction<'c> {
             beaten: None,
             made: None,
             buried: Vec::new(),
-            overdue: Vec::new(),
             rings: Vec::new(),
         }
     }
@@ -97,7 +93,8 @@ impl<'c> Transaction<'c> {
             if session.is_fresh() && self.exists(session.id).await? {
                 return Ok(session);
             }
-            if self.beat(&session, &HashSet::new()).await? {
+            if beat(self.sql, &session, self.now).await? {
+                self.beaten = Some(Arc::clone(&session));
                 return Ok(session);
             }
             self.shared.end_session(&session);
@@ -107,12 +104,10 @@ impl<'c> Transaction<'c> {
             self.buried.push(idle.id);
         }
         let id = SessionId::random();
-        // Locked and listened to before anybody can see the row.
+        // Locked before anybody can see the row.
         let file = self.shared.files.create_session(id)?;
         let files = &self.shared.files;
-        self.shared
-            .bell
-            .listen(&files.session(id), files.database());
+        self.shared.bell.expect(&files.session(id));
         let session = Arc::new(Session::new(id, ttl_ms, file));
         self.made = Some(Arc::clone(&session));
         sqlx::query("INSERT INTO lockkit_session (id, ttl_ms, expires_at) VALUES (?1, ?2, ?3)")
@@ -122,24 +117,6 @@ impl<'c> Transaction<'c> {
             .execute(&mut *self.sql)
             .await?;
         Ok(session)
-    }
-
-    /// Renews a session of ours, but not those of its holds that nobody has renewed in time, except
-    /// for those in `renewing`. Returns whether the session was there.
-    pub(super) async fn beat(
-        &mut self,
-        session: &Arc<Session>,
-        renewing: &HashSet<AttemptId>,
-    ) -> Result<bool, Fault> {
-        if !beat(self.sql, session, self.now).await? {
-            return Ok(false);
-        }
-        self.beaten = Some(Arc::clone(session));
-        for id in self.shared.registry.overdue(session, self.now, renewing) {
-            remove(self, &id, Cause::Release).await?;
-            self.overdue.push(id);
-        }
-        Ok(true)
     }
 
     async fn exists(&mut self, id: SessionId) -> Result<bool, Fault> {
@@ -211,9 +188,6 @@ impl<'c> Transaction<'c> {
         }
         for id in self.buried {
             shared.files.remove_session(id);
-        }
-        for id in self.overdue {
-            shared.lose(&id);
         }
         for Ring { session, attempt } in self.rings {
             if !shared.registry.wake(attempt) {

@@ -20,6 +20,11 @@ use super::shared::Shared;
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
+/// How long a session lives before it is listened to although nothing waits. See [`Bell`].
+///
+/// [`Bell`]: super::bell::Bell
+const LISTEN_AFTER: Duration = Duration::from_millis(200);
+
 /// Starts to listen. The task keeps nothing alive.
 pub(super) fn start(shared: &Arc<Shared>, database: &Database) {
     let task = tokio::spawn(listen(Arc::downgrade(shared), database.downgrade()));
@@ -35,6 +40,7 @@ async fn listen(shared: Weak<Shared>, database: WeakDatabase) {
         let ear = strong.bell.ear();
         let stirred = Arc::clone(&strong.bell.stirred);
         let looks = strong.bell.is_deaf() && strong.registry.counts().waiting > 0;
+        let inattentive = strong.bell.is_inattentive();
         drop(strong);
         let looked_after = async {
             if looks {
@@ -50,6 +56,13 @@ async fn listen(shared: Weak<Shared>, database: WeakDatabase) {
                 let Some(ear) = &ear else { continue };
                 let heard = shared.bell.hear(ear);
                 act(&shared, &database, heard).await;
+            }
+            () = tokio::time::sleep(LISTEN_AFTER), if inattentive => {
+                let Some(shared) = shared.upgrade() else { return };
+                shared.bell.attend(shared.files.database());
+                // Our bell may have been rung, and the file moved, before we listened.
+                let missed = Heard { rung: true, moved: true, ..Heard::default() };
+                act(&shared, &database, missed).await;
             }
             () = looked_after => {
                 let Some(shared) = shared.upgrade() else { return };
@@ -161,6 +174,10 @@ pub(super) fn follow(shared: &Shared, attempt: AttemptId, waiting: &Waiting) {
     if shared.bell.is_deaf() {
         // One more to look for.
         return shared.bell.stirred.notify_one();
+    }
+    // What happened before we listened is found by another attempt.
+    if shared.bell.attend(shared.files.database()) {
+        waiting.changed.notify_one();
     }
     let Some(session) = waiting.place().and_then(|place| place.predecessor) else {
         return shared.bell.unfollow(attempt);

@@ -196,6 +196,14 @@ pub async fn hold(backend: &Sqlite, claim: Claim) -> (HoldId, Grant) {
 pub async fn queue(backend: &Sqlite, claim: Claim) -> Try {
     let mut attempt = Try::enter(backend, claim);
     attempt.busy().await;
+    // The first to wait in a process may be woken once, for what happened before it listened.
+    let pause = Duration::from_millis(50);
+    if tokio::time::timeout(pause, attempt.ticket.changed())
+        .await
+        .is_ok()
+    {
+        attempt.busy().await;
+    }
     attempt
 }
 
