@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use crate::core::Core;
 use crate::hold::Hold;
 use crate::standing::Standing;
+use crate::watchdog::Watched;
 use crate::within::within;
 use crate::{
     Attempt, AttemptId, Claim, Error, ErrorKind, Grant, Instant, Label, Mode, Order, Resource,
@@ -74,31 +73,25 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
         .with("ttl", format!("{:?}", request.ttl)))
 }
 
-/// Turns a grant into a hold; `None` if it came too late to be believed.
+/// Turns a grant into a hold; `None` if it cannot be believed any more.
 fn keep(
     core: &Arc<Core>,
     request: &Request,
     standing: Standing<'_>,
     grant: Grant,
 ) -> Result<Option<Arc<Hold>>> {
-    let until = valid_until(grant.sent_at, grant.ttl);
-    if core.clock.now() >= until {
+    if core.clock.now() >= valid_until(grant.sent_at, grant.ttl) {
         return Ok(None); // Dropping the claim releases it.
     }
-    let hold = Arc::new(Hold::new(
-        standing.id().clone(),
-        grant.fence,
-        core.clock,
-        until,
-    ));
-    if !core
-        .watchdog
-        .watch_hold(&hold, grant.sent_at, grant.ttl, request.renewed)
-    {
-        return Err(core.error(ErrorKind::Closed, "this locker was closed; connect again"));
+    let hold = Arc::new(Hold::new(standing.id().clone(), core.clock, grant));
+    match core.watchdog.watch_hold(&hold, grant, request.renewed) {
+        Watched::Yes => {
+            standing.settle();
+            Ok(Some(hold))
+        }
+        Watched::Gone => Ok(None),
+        Watched::Closed => Err(core.closed_error()),
     }
-    standing.settle();
-    Ok(Some(hold))
 }
 
 async fn wait_for(
@@ -107,12 +100,11 @@ async fn wait_for(
     standing: &mut Standing<'_>,
 ) -> Result<Option<Grant>> {
     let mut outage = Outage::default();
-    let mut in_line: Option<Arc<Notify>> = None;
+    let mut limit = first_limit(core, request);
     loop {
-        let limit = attempt_limit(core, request)?;
         let outcome = match within(limit, standing.attempt()).await {
             Some(outcome) => outcome,
-            None if limit < core.options.call_timeout => return Err(timed_out(core, request)),
+            None if limit < core.options.call_timeout => return Err(outage.or(core, request)),
             None => return Err(core.no_answer(limit)),
         };
         let pause = match outcome {
@@ -129,35 +121,43 @@ async fn wait_for(
         if matches!(request.patience, Patience::None) {
             return Ok(None);
         }
-        let gone = in_line.get_or_insert_with(|| {
-            let gone = Arc::new(Notify::new());
-            core.watchdog.watch_place(standing.id(), request.ttl, &gone);
-            gone
-        });
+        let news = standing.rest().map(Arc::clone);
+        let news = async {
+            match &news {
+                Some(place) => place.news.notified().await,
+                None => std::future::pending().await,
+            }
+        };
         let retry_at = core.clock.now() + jittered(pause);
         tokio::select! {
             biased;
-            () = core.closed.cancelled() => {
-                return Err(core.error(ErrorKind::Closed, "this locker was closed while waiting"));
-            }
+            () = core.closed.cancelled() => return Err(core.closed_error()),
+            () = news => {}
             () = standing.changed(), if outage.is_over() => {}
-            () = gone.notified() => {}
             () = sleep_until(core, request, retry_at) => {}
         }
+        limit = next_limit(core, request).ok_or_else(|| outage.or(core, request))?;
     }
 }
 
-/// How long the next attempt may take.
-fn attempt_limit(core: &Core, request: &Request) -> Result<Duration> {
+/// However little time there is, it is enough for one attempt on a backend that is near.
+const LEAST_LIMIT: Duration = Duration::from_millis(50);
+
+/// How long the first attempt may take.
+fn first_limit(core: &Core, request: &Request) -> Duration {
+    let limit = next_limit(core, request).unwrap_or_default();
+    limit.max(LEAST_LIMIT.min(core.options.call_timeout))
+}
+
+/// How long another attempt may take; `None` if there is no time left.
+fn next_limit(core: &Core, request: &Request) -> Option<Duration> {
     let limit = core.options.call_timeout;
     match request.patience {
         Patience::Until(Some(deadline)) => {
-            match deadline.saturating_duration_since(core.clock.now()) {
-                Duration::ZERO => Err(timed_out(core, request)),
-                left => Ok(left.min(limit)),
-            }
+            let left = deadline.saturating_duration_since(core.clock.now());
+            (!left.is_zero()).then(|| left.min(limit))
         }
-        Patience::None | Patience::Until(None) => Ok(limit),
+        Patience::None | Patience::Until(None) => Some(limit),
     }
 }
 
@@ -175,19 +175,12 @@ fn jittered(pause: Duration) -> Duration {
     pause + pause.mul_f64(rand::random_range(0.0..0.1)) + Duration::from_millis(5)
 }
 
-fn timed_out(core: &Core, request: &Request) -> Error {
-    core.error(
-        ErrorKind::Timeout,
-        "somebody else held the lock all the time",
-    )
-    .with("name", request.resource.name())
-}
-
 /// A series of attempts that the backend did not answer.
 #[derive(Debug, Default)]
 struct Outage {
     since: Option<Instant>,
     pause: Duration,
+    last: Option<Error>,
 }
 
 impl Outage {
@@ -199,17 +192,36 @@ impl Outage {
     }
 
     /// How long to pause before the next attempt. Gives the error back where there is no patience,
-    /// and once the backend has been silent for a lease or a call's time, whichever is longer: a
-    /// claim without a deadline must not wait for ever for a service that is not there.
+    /// and, for a claim without a deadline, once the backend has been silent for a lease or a
+    /// call's time, whichever is longer: nobody should wait for ever for a service that is not
+    /// there.
     fn pause_or(&mut self, core: &Core, request: &Request, error: Error) -> Result<Duration> {
         let now = core.clock.now();
         let since = *self.since.get_or_insert(now);
-        let longest = request.ttl.max(core.options.call_timeout);
         let silent = now.saturating_duration_since(since);
-        if matches!(request.patience, Patience::None) || silent >= longest {
+        let gives_up = match request.patience {
+            Patience::None => true,
+            Patience::Until(Some(_)) => false,
+            Patience::Until(None) => silent >= request.ttl.max(core.options.call_timeout),
+        };
+        if gives_up {
             return Err(error.on(core.backend.descriptor().driver));
         }
+        self.last = Some(error);
         self.pause = (self.pause * 2).clamp(Self::FIRST_PAUSE, Self::LONGEST_PAUSE);
         Ok(self.pause)
+    }
+
+    /// Why the time ran out: the outage, if there is one, or else another holder.
+    fn or(&mut self, core: &Core, request: &Request) -> Error {
+        match self.last.take() {
+            Some(error) => error.on(core.backend.descriptor().driver),
+            None => core
+                .error(
+                    ErrorKind::Timeout,
+                    "somebody else held the lock all the time",
+                )
+                .with("name", request.resource.name()),
+        }
     }
 }

@@ -65,14 +65,16 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// Renews holds and places in line, one answer for each id in the order given.
     ///
     /// Called on each beat while anyone holds *or waits*, for all that is due at once, so that a
-    /// session is renewed by one request and keys by few. May be dropped half-way.
+    /// session is renewed by one request and keys by few. A hold that is not to be renewed is
+    /// released by core at the end of its lease, so it does no harm that its session lives on. Only
+    /// asked for ids of this process. May be dropped half-way.
     async fn renew(&self, ids: &[HoldId]) -> Vec<Renewal>;
 
     /// Releases holds and withdraws places in line, one answer for each id in the order given.
     ///
     /// By id alone, from any process: this is how guards, cancelled waiters, detached holds and
-    /// scripts let go. Wakes whoever is next. Never dropped half-way. Core does not call it for an
-    /// id whose `attempt` is under way.
+    /// scripts let go. Wakes whoever is next. Never dropped half-way. Core does not call it for a
+    /// claim of its own whose `attempt` is under way; another process may.
     async fn release(&self, ids: &[HoldId]) -> Vec<Result<Released>>;
 
     /// Makes a hold live by its own expiry, `ttl` from now, whatever becomes of the process that

@@ -109,12 +109,15 @@ impl Core {
         Error::new(kind, message).on(self.backend.descriptor().driver)
     }
 
+    pub(crate) fn closed_error(&self) -> Error {
+        self.error(ErrorKind::Closed, "this locker was closed; connect again")
+    }
+
     /// See [`Locker::close`](crate::Locker::close).
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();
         self.watchdog.close();
-        // Waiters see `closed` and withdraw; what is in the middle of a request is finished. Both
-        // end in the queue of releases.
+        // What is in the middle of a request is finished, and ends in the queue of releases.
         self.requests.close();
         let settle = async {
             self.requests.wait().await;
@@ -128,20 +131,29 @@ impl Core {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        match settled {
-            Ok(0) => {}
-            Ok(given_up) => {
-                let message = "some releases were given up; those leases ran out by themselves";
-                return Err(self
-                    .error(ErrorKind::Unavailable, message)
-                    .with("count", given_up));
+        let ended = match task {
+            Some(task) => {
+                let ended = async { task.await.unwrap_or_else(|_| Err(self.orphaned())) };
+                self.bounded(ended).await
             }
-            Err(_) => return Err(self.no_answer(limit)),
-        }
-        match task {
-            Some(task) => self.bounded(async { task.await.unwrap_or(Ok(())) }).await,
             None => Ok(()),
+        };
+        match settled {
+            Ok(0) => ended,
+            Ok(given_up) => {
+                let message = "some releases were given up; those leases run out by themselves";
+                Err(self
+                    .error(ErrorKind::Unavailable, message)
+                    .with("count", given_up))
+            }
+            Err(_) => Err(self.no_answer(limit)),
         }
+    }
+
+    fn orphaned(&self) -> Error {
+        let message = "the runtime in which this locker was made has ended, so what it held was \
+                       not released; close before the runtime ends";
+        self.error(ErrorKind::Unavailable, message)
     }
 }
 

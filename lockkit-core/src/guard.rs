@@ -59,6 +59,8 @@ pub struct Guard {
     owner: Option<Owner>,
     /// Whether dropping still has to release.
     armed: bool,
+    /// Whether nobody can share the hold any more, so that this guard does not count.
+    secluded: bool,
 }
 
 impl Guard {
@@ -74,6 +76,7 @@ impl Guard {
             ttl,
             owner,
             armed: true,
+            secluded: false,
         }
     }
 
@@ -126,8 +129,17 @@ impl Guard {
     ///
     /// Dropping the future changes nothing.
     pub async fn lost(&self) -> LossReason {
-        self.hold.token().cancelled().await;
-        self.hold.loss().unwrap_or(LossReason::Expired)
+        loop {
+            if let Some(reason) = self.hold.loss() {
+                return reason;
+            }
+            // The watchdog tells, unless the runtime on which it lives has ended or is stuck.
+            let look_again = self.hold.remaining().min(Duration::from_secs(1));
+            tokio::select! {
+                () = self.hold.token().cancelled() => {}
+                () = tokio::time::sleep(look_again) => {}
+            }
+        }
     }
 
     /// A token that is cancelled when the lock is lost. Cancelling it yourself changes nothing
@@ -172,6 +184,7 @@ impl Guard {
     /// Once this was called the lock is let go, whether or not the future is awaited to its end.
     pub async fn unlock(mut self) -> Result<Unlocked> {
         self.armed = false;
+        let _open = self.core.under_way();
         if !self.hold.unshare() {
             return Ok(self.hold.loss().map_or(Unlocked::Clean, Unlocked::Lost));
         }
@@ -207,13 +220,17 @@ impl Guard {
     /// Dropping the future releases the lock.
     pub async fn detach(mut self, ttl: Duration) -> Result<HoldId> {
         self.core.backend.descriptor().check_ttl(ttl)?;
-        if self.hold.is_shared() {
+        let _open = self.core.under_way();
+        if !self.hold.seclude() {
             let message = "this owner holds other guards of the lock; drop those first";
             return Err(self.core.error(ErrorKind::InvalidArgument, message));
         }
+        self.secluded = true;
         if self.hold.loss().is_some() {
             return Err(self.lost_error());
         }
+        // If nobody knows how this ends, it has to be undone for as long as it may live.
+        self.ttl = self.ttl.max(ttl);
         let extend = async { Ok(self.core.backend.extend(&self.hold.id, ttl).await) };
         match self.core.bounded(extend).await? {
             Renewal::Renewed { .. } => {}
@@ -223,10 +240,12 @@ impl Guard {
             }
             Renewal::Unknown(error) => return Err(error),
         }
+        if self.hold.end_by_release().is_err() {
+            // It was told as lost meanwhile, and so it is released.
+            return Err(self.lost_error());
+        }
         self.armed = false;
         self.core.watchdog.forget(&self.hold.id);
-        self.hold.unshare();
-        let _ = self.hold.end_by_release();
         self.forget_owner();
         Ok(self.hold.id.clone())
     }
@@ -259,7 +278,7 @@ pub(crate) fn lost(core: &Core, name: &LockName, reason: LossReason) -> Error {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.armed && self.hold.unshare() {
+        if self.armed && (self.secluded || self.hold.unshare()) {
             // However it ended, nobody may believe in it any more, and the service is told.
             let _ = self.hold.end_by_release();
             self.core

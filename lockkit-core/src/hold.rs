@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Fence, HoldId, Instant};
+use crate::{Clock, Fence, Grant, HoldId, Instant, valid_until};
 
 /// Why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,9 @@ pub(crate) struct Hold {
     pub(crate) fence: Fence,
     clock: Clock,
     valid_until: AtomicU64,
+    /// When the confirmed request left that `valid_until` counts from. Changed by the watchdog
+    /// alone, under the lock of its table.
+    confirmed: AtomicU64,
     end: AtomicU8,
     /// How many guards share it; more than one only for a reentrant owner.
     guards: AtomicU32,
@@ -55,12 +58,18 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    pub(crate) fn new(id: HoldId, fence: Fence, clock: Clock, valid_until: Instant) -> Self {
+    pub(crate) fn new(id: HoldId, clock: Clock, grant: Grant) -> Self {
+        let Grant {
+            fence,
+            sent_at,
+            ttl,
+        } = grant;
         Self {
             id,
             fence,
             clock,
-            valid_until: AtomicU64::new(valid_until.as_nanos()),
+            valid_until: AtomicU64::new(valid_until(sent_at, ttl).as_nanos()),
+            confirmed: AtomicU64::new(sent_at.as_nanos()),
             end: AtomicU8::new(HELD),
             guards: AtomicU32::new(1),
             token: OnceLock::new(),
@@ -96,11 +105,17 @@ impl Hold {
         }
     }
 
-    /// Moves the deadline after a confirmed renewal, never backwards. A renewal that is confirmed
-    /// after the old deadline comes too late: the loss may have been told.
-    pub(crate) fn extend(&self, until: Instant) {
-        if self.is_held() {
-            self.valid_until.fetch_max(until.as_nanos(), SeqCst);
+    /// Moves the deadline after a confirmed renewal. The request that left last counts, even if
+    /// it was granted less than an earlier one. A renewal that is confirmed after the old deadline
+    /// comes too late: the loss may have been told.
+    ///
+    /// Wakes nobody, so that it can be called under a lock.
+    pub(crate) fn renewed(&self, sent_at: Instant, ttl: Duration) {
+        let in_time = self.end.load(SeqCst) == HELD && self.clock.now() < self.valid_until();
+        if in_time && sent_at.as_nanos() >= self.confirmed.load(SeqCst) {
+            self.confirmed.store(sent_at.as_nanos(), SeqCst);
+            let until = valid_until(sent_at, ttl);
+            self.valid_until.store(until.as_nanos(), SeqCst);
         }
     }
 
@@ -155,8 +170,13 @@ impl Hold {
         self.guards.fetch_sub(1, SeqCst) == 1
     }
 
-    pub(crate) fn is_shared(&self) -> bool {
-        self.guards.load(SeqCst) > 1
+    /// The only guard takes it for itself: from now on nobody can share it. `false` if others do.
+    pub(crate) fn seclude(&self) -> bool {
+        self.guards.compare_exchange(1, 0, SeqCst, SeqCst).is_ok()
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.guards.load(SeqCst) == 0
     }
 }
 
@@ -176,26 +196,39 @@ mod tests {
     use super::*;
     use crate::{AttemptId, LockName, Primitive, Resource};
 
-    fn hold(lease: Duration) -> Hold {
+    fn hold(ttl: Duration) -> Hold {
         let resource = Resource::new(Primitive::Mutex, LockName::new("a").unwrap());
         let id = HoldId::new(resource, AttemptId::random());
-        Hold::new(id, Fence::new(1), Clock::Tokio, Clock::Tokio.now() + lease)
+        let grant = Grant {
+            fence: Fence::new(1),
+            sent_at: Clock::Tokio.now(),
+            ttl,
+        };
+        Hold::new(id, Clock::Tokio, grant)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_late_renewal_does_not_revive() {
         let hold = hold(Duration::from_secs(1));
         tokio::time::advance(Duration::from_secs(1)).await;
-        hold.extend(Clock::Tokio.now() + Duration::from_secs(9));
+        hold.renewed(Clock::Tokio.now(), Duration::from_secs(9));
         assert_eq!(hold.loss(), Some(LossReason::Expired));
         assert_eq!(hold.end_by_release(), Err(LossReason::Expired));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_renewal_never_shortens() {
-        let hold = hold(Duration::from_secs(5));
-        hold.extend(Clock::Tokio.now() + Duration::from_secs(2));
-        assert_eq!(hold.remaining(), Duration::from_secs(5));
+    async fn the_request_that_left_last_counts() {
+        let hold = hold(Duration::from_secs(100));
+        let first = Clock::Tokio.now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        hold.renewed(Clock::Tokio.now(), Duration::from_secs(10));
+        assert_eq!(hold.remaining(), Duration::from_millis(9_400));
+        hold.renewed(first, Duration::from_secs(100));
+        assert_eq!(
+            hold.remaining(),
+            Duration::from_millis(9_400),
+            "an older answer"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::guard::lost;
 use crate::hold::LossReason;
+use crate::releasing::Releasing;
 use crate::{
-    Backend, Descriptor, Error, ErrorKind, HoldId, LockName, LockerOptions, Mutex, Primitive,
-    Released, Renewal, Resource, Result, Snapshot,
+    Backend, Descriptor, HoldId, LockName, LockerOptions, Mutex, Primitive, Released, Renewal,
+    Resource, Result, Snapshot,
 };
 
 /// Locks on one backend. Clones share everything: sessions, connections and the watchdog.
@@ -41,7 +42,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidConfig`] outside a tokio runtime.
+    /// [`ErrorKind::InvalidConfig`](crate::ErrorKind::InvalidConfig) outside a tokio runtime.
     pub fn new(backend: impl Backend) -> Result<Self> {
         let mut options = LockerOptions::default();
         let range = &backend.descriptor().ttl;
@@ -53,7 +54,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidConfig`] outside a tokio runtime, [`ErrorKind::InvalidArgument`] if an
+    /// [`ErrorKind::InvalidConfig`](crate::ErrorKind::InvalidConfig) outside a tokio runtime, [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if an
     /// option is out of range.
     pub fn with_options(backend: impl Backend, options: LockerOptions) -> Result<Self> {
         Ok(Self {
@@ -71,7 +72,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`], naming backend and primitive.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming backend and primitive.
     pub fn require(&self, primitive: Primitive) -> Result<()> {
         self.descriptor().require(primitive)
     }
@@ -88,8 +89,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`] if the hold had run out, or was released or broken;
-    /// [`ErrorKind::InvalidArgument`] if `ttl` is out of range; [`ErrorKind::Unavailable`] if the
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the hold had run out, or was released or broken;
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `ttl` is out of range; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the
     /// backend did not confirm, in which case the old expiry may still hold.
     ///
     /// # Cancel safety
@@ -114,7 +115,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend did not confirm; it is then repeated in the
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend did not confirm; it is then repeated in the
     /// background.
     ///
     /// # Cancel safety
@@ -122,19 +123,21 @@ impl Locker {
     /// Once this was polled the hold is let go.
     pub async fn release(&self, id: &HoldId) -> Result<Released> {
         self.open()?;
-        let releasing = crate::releasing::Releasing::new(
-            &self.core,
-            id.clone(),
-            self.core.options.call_timeout,
-        );
-        self.core.bounded(releasing).await
+        // A guard of it in this process must not believe in it any more.
+        if !self.core.watchdog.let_go(id) {
+            return Ok(Released::Done); // A claim of ours, about to withdraw.
+        }
+        let ttl = self.core.options.call_timeout;
+        self.core
+            .bounded(Releasing::new(&self.core, id.clone(), ttl))
+            .await
     }
 
     /// Who holds and who waits for one resource.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend does not answer.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend does not answer.
     ///
     /// # Cancel safety
     ///
@@ -148,7 +151,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend does not answer.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend does not answer.
     ///
     /// # Cancel safety
     ///
@@ -163,7 +166,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend did not confirm.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend did not confirm.
     ///
     /// # Cancel safety
     ///
@@ -177,7 +180,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if it is not.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if it is not.
     ///
     /// # Cancel safety
     ///
@@ -189,13 +192,13 @@ impl Locker {
 
     /// Ends this locker and all its clones, and proves that every release was sent.
     ///
-    /// New claims are refused and waiting ones withdrawn, with [`ErrorKind::Closed`]. Guards that
+    /// New claims are refused and waiting ones withdrawn, with [`ErrorKind::Closed`](crate::ErrorKind::Closed). Guards that
     /// are still alive are lost, told so first, and then released: let work finish before. Returns
     /// when the service has answered every release, and ends the backend.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the service did not confirm a release within
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the service did not confirm a release within
     /// [`call_timeout`](LockerOptions::call_timeout); what is left frees itself at the end of its
     /// lease.
     ///
@@ -206,11 +209,9 @@ impl Locker {
         self.core.close().await
     }
 
-    fn open(&self) -> Result<(), Error> {
+    fn open(&self) -> Result<()> {
         if self.core.closed.is_cancelled() {
-            return Err(self
-                .core
-                .error(ErrorKind::Closed, "this locker was closed; connect again"));
+            return Err(self.core.closed_error());
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! One holder at a time.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::time::timeout;
 
 use crate::acquire::{Patience, Request, acquire};
 use crate::core::Core;
 use crate::guard::lost;
+use crate::within::within;
 use crate::{
-    Error, ErrorKind, Guard, Instant, Label, LockName, Mode, NameError, Order, Owner, Primitive,
-    Resource, Result,
+    Error, ErrorKind, Guard, Label, LockName, Mode, NameError, Order, Owner, Primitive, Resource,
+    Result,
 };
 
 /// A lock that one holder has at a time, to be configured and taken.
@@ -40,7 +40,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a mutex does nothing until it is locked"]
 pub struct Mutex {
     core: Arc<Core>,
@@ -160,48 +160,37 @@ impl Mutex {
 
     /// Takes the lock for an owner that may hold it already.
     async fn take_as(&self, owner: &Owner, request: Request) -> Result<Option<Guard>> {
-        let held = self.core.owners.of(&request.resource, owner);
-        let result = async {
-            let limit = match request.patience {
-                Patience::Until(until) => until,
-                Patience::None => Some(self.core.clock.now()),
+        let owners = &self.core.owners;
+        // However this ends, dropped half-way included.
+        let _tidy = owners.tidied_later(&request.resource, owner);
+        let held = owners.of(&request.resource, owner);
+        let guard = |hold| {
+            let core = Arc::clone(&self.core);
+            Guard::new(core, hold, self.ttl, Some(owner.clone()))
+        };
+        let limit = match request.patience {
+            Patience::None => Duration::ZERO,
+            Patience::Until(None) => Duration::MAX,
+            Patience::Until(Some(at)) => at.saturating_duration_since(self.core.clock.now()),
+        };
+        let Some(mut last) = within(limit, held.lock()).await else {
+            // Another call of this owner is waiting for the lock right now.
+            return Ok(None);
+        };
+        if let Some(hold) = last.upgrade()
+            && hold.share()
+        {
+            let guard = guard(Arc::clone(&hold));
+            return match hold.loss() {
+                None => Ok(Some(guard)),
+                Some(reason) => Err(lost(&self.core, guard.name(), reason)),
             };
-            let left = |until: Instant| until.saturating_duration_since(self.core.clock.now());
-            let Ok(mut last) = timeout(limit.map_or(Duration::MAX, left), held.lock()).await else {
-                // Another call of this owner is waiting for the lock right now.
-                return Ok(None);
-            };
-            if let Some(hold) = last.upgrade()
-                && hold.share()
-            {
-                let guard = Guard::new(
-                    Arc::clone(&self.core),
-                    Arc::clone(&hold),
-                    self.ttl,
-                    Some(owner.clone()),
-                );
-                return match hold.loss() {
-                    None => Ok(Some(guard)),
-                    Some(reason) => Err(lost(&self.core, guard.name(), reason)),
-                };
-            }
-            let Some(hold) = acquire(&self.core, &request).await? else {
-                return Ok(None);
-            };
-            *last = Arc::downgrade(&hold);
-            Ok(Some(Guard::new(
-                Arc::clone(&self.core),
-                hold,
-                self.ttl,
-                Some(owner.clone()),
-            )))
         }
-        .await;
-        drop(held);
-        if !matches!(result, Ok(Some(_))) {
-            self.core.owners.tidy(&request.resource, owner);
-        }
-        result
+        let Some(hold) = acquire(&self.core, &request).await? else {
+            return Ok(None);
+        };
+        *last = Arc::downgrade(&hold);
+        Ok(Some(guard(hold)))
     }
 
     /// Checks everything that can be checked without I/O.
@@ -230,5 +219,15 @@ impl Mutex {
             patience,
             renewed: self.renewed,
         })
+    }
+}
+
+impl fmt::Debug for Mutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex")
+            .field("name", &self.name)
+            .field("ttl", &self.ttl)
+            .field("order", &self.order)
+            .finish_non_exhaustive()
     }
 }

@@ -73,6 +73,11 @@ impl Owners {
         )
     }
 
+    /// Calls [`tidy`](Self::tidy) when dropped.
+    pub(crate) fn tidied_later<'a>(&'a self, resource: &'a Resource, owner: &'a Owner) -> Tidy<'a> {
+        Tidy(self, resource, owner)
+    }
+
     /// Forgets an owner that holds nothing and asks for nothing.
     pub(crate) fn tidy(&self, resource: &Resource, owner: &Owner) {
         let key = (resource.clone(), owner.clone());
@@ -80,10 +85,21 @@ impl Owners {
         // Whoever is about to use the entry has a second reference to it.
         let idle = |entry: &Held| {
             Arc::strong_count(entry) == 1
-                && entry.try_lock().is_ok_and(|hold| hold.strong_count() == 0)
+                && entry
+                    .try_lock()
+                    .is_ok_and(|hold| hold.upgrade().is_none_or(|hold| hold.is_abandoned()))
         };
         if held.get(&key).is_some_and(idle) {
             held.remove(&key);
         }
+    }
+}
+
+/// See [`Owners::tidied_later`].
+pub(crate) struct Tidy<'a>(&'a Owners, &'a Resource, &'a Owner);
+
+impl Drop for Tidy<'_> {
+    fn drop(&mut self) {
+        self.0.tidy(self.1, self.2);
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::core::Core;
+use crate::undo::Undo;
 use crate::{Error, ErrorKind, HoldId, Released, Result};
 
 type Request = Pin<Box<dyn Future<Output = Vec<Result<Released>>> + Send>>;
@@ -26,9 +27,9 @@ pub(crate) struct Releasing<'a> {
 
 impl<'a> Releasing<'a> {
     pub(crate) fn new(core: &'a Arc<Core>, id: HoldId, ttl: Duration) -> Self {
+        let open = core.under_way();
         let (backend, ids) = (Arc::clone(&core.backend), [id.clone()]);
         let request: Request = Box::pin(async move { backend.release(&ids).await });
-        let open = core.under_way();
         Self {
             core,
             id,
@@ -60,23 +61,32 @@ impl Future for Releasing<'_> {
 
 impl Drop for Releasing<'_> {
     fn drop(&mut self) {
-        if let Some(request) = self.request.take() {
-            let core = Arc::clone(self.core);
-            let (id, ttl) = (self.id.clone(), self.ttl);
-            self.core.hand_over(async move {
-                if only(request.await).is_err() {
-                    core.watchdog.release_later(id, ttl);
+        let Some(mut request) = self.request.take() else {
+            return;
+        };
+        let mut undo = Undo::new(self.core, self.id.clone(), self.ttl);
+        let limit = self.core.options.call_timeout;
+        self.core.hand_over(async move {
+            match tokio::time::timeout(limit, &mut request).await {
+                Ok(answers) => {
+                    if only(answers).is_ok() {
+                        undo.disarm();
+                    }
                 }
-            });
-        }
+                // It is repeated, but not cut off: it may still arrive.
+                Err(_) => {
+                    undo.release();
+                    drop(undo);
+                    request.await;
+                }
+            }
+        });
     }
 }
 
 fn only(answers: Vec<Result<Released>>) -> Result<Released> {
     answers.into_iter().next().unwrap_or_else(|| {
-        Err(Error::new(
-            ErrorKind::Unexpected,
-            "the backend answered no release at all",
-        ))
+        let message = "the backend answered no release at all";
+        Err(Error::new(ErrorKind::Unexpected, message))
     })
 }

@@ -9,6 +9,9 @@ use std::time::Duration;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::core::Core;
+use crate::place::Place;
+use crate::undo::Undo;
+use crate::watchdog::Watched;
 use crate::{Attempt, Claim, ErrorKind, HoldId, Result, Ticket};
 
 type Attempting = Pin<Box<dyn Future<Output = (Box<dyn Ticket>, Result<Attempt>)> + Send>>;
@@ -26,8 +29,11 @@ pub(crate) struct Standing<'a> {
     state: State,
     /// Whether the service may know this claim.
     known: bool,
-    /// Keeps the locker from closing under a request.
-    _open: TaskTrackerToken,
+    /// There once it waits.
+    place: Option<Arc<Place>>,
+    /// From before an attempt until its outcome is settled: keeps the locker from closing
+    /// meanwhile.
+    open: Option<TaskTrackerToken>,
 }
 
 enum State {
@@ -40,15 +46,14 @@ impl<'a> Standing<'a> {
     pub(crate) fn new(core: &'a Arc<Core>, claim: Claim) -> Result<Self> {
         let (id, ttl) = (claim.id(), claim.ttl);
         let ticket = core.backend.enter(claim)?;
-        let state = State::Resting(ticket);
-        let open = core.under_way();
         Ok(Self {
             core,
             id,
             ttl,
-            state,
+            state: State::Resting(ticket),
             known: false,
-            _open: open,
+            place: None,
+            open: None,
         })
     }
 
@@ -58,22 +63,35 @@ impl<'a> Standing<'a> {
 
     /// One attempt. If this future is dropped, the request goes on in `self`.
     pub(crate) async fn attempt(&mut self) -> Result<Attempt> {
+        // First the token, then the look: a close in between waits for the token.
+        self.open = Some(self.core.under_way());
+        if let Err(error) = self.check_wanted() {
+            self.rest();
+            return Err(error);
+        }
         if let State::Resting(mut ticket) = std::mem::replace(&mut self.state, State::Over) {
+            self.known = true;
             self.state = State::Attempting(Box::pin(async move {
                 let outcome = ticket.attempt().await;
                 (ticket, outcome)
             }));
         }
-        let outcome = poll_fn(|cx| self.poll_attempt(cx)).await;
-        // After an error nobody knows whether the claim reached the service, unless the error
-        // says that it was refused.
-        self.known |= match &outcome {
-            Ok(_) => true,
-            Err(error) => {
-                matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Unexpected)
-            }
-        };
-        outcome
+        poll_fn(|cx| self.poll_attempt(cx)).await
+    }
+
+    fn check_wanted(&self) -> Result<()> {
+        let wanted = self
+            .place
+            .as_ref()
+            .is_none_or(|place| place.begin_attempt());
+        if self.core.closed.is_cancelled() {
+            return Err(self.core.closed_error());
+        }
+        if wanted {
+            return Ok(());
+        }
+        let message = "this claim was withdrawn by its id; ask again to wait again";
+        Err(self.core.error(ErrorKind::Lost, message))
     }
 
     fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt>> {
@@ -84,6 +102,24 @@ impl<'a> Standing<'a> {
             self.state = State::Resting(ticket);
             outcome
         })
+    }
+
+    /// After a busy attempt: waits in line, kept alive by the watchdog. From here on whoever
+    /// closes the locker, or releases this id, withdraws the place.
+    pub(crate) fn rest(&mut self) -> Option<&Arc<Place>> {
+        if self.known && self.place.is_none() {
+            let place = Arc::new(Place::new(self.id.clone()));
+            if self.core.watchdog.watch_place(&place, self.ttl) == Watched::Gone {
+                place.withdraw();
+                place.news.notify_one();
+            }
+            self.place = Some(place);
+        }
+        if let Some(place) = &self.place {
+            place.rest();
+        }
+        self.open = None;
+        self.place.as_ref()
     }
 
     /// Returns when another attempt is worth it.
@@ -108,11 +144,10 @@ impl Drop for Standing<'_> {
             State::Resting(_) => self.core.watchdog.release_later(self.id.clone(), self.ttl),
             State::Attempting(request) => {
                 self.core.watchdog.forget(&self.id);
-                let core = Arc::clone(self.core);
-                let (id, ttl) = (self.id.clone(), self.ttl);
+                let undo = Undo::new(self.core, self.id.clone(), self.ttl);
                 self.core.hand_over(async move {
                     drop(request.await);
-                    core.watchdog.release_later(id, ttl);
+                    drop(undo);
                 });
             }
         }

@@ -85,14 +85,20 @@ pub fn backends() -> Vec<&'static Descriptor> {
 }
 
 fn schemes() -> String {
-    let names: Vec<String> = backends().iter().map(|b| format!("{}:", b.driver)).collect();
+    let names: Vec<String> = backends()
+        .iter()
+        .map(|b| format!("{}:", b.driver))
+        .collect();
     names.join(", ")
 }
 
 fn memory(name: &str) -> Result<Memory> {
-    static STORES: LazyLock<StdMutex<HashMap<String, MemoryStore>>> = LazyLock::new(StdMutex::default);
+    static STORES: LazyLock<StdMutex<HashMap<String, MemoryStore>>> =
+        LazyLock::new(StdMutex::default);
     if name.contains(['?', '/']) {
-        return Err(invalid("a memory URL is `memory:` or `memory:NAME`, without options").on("memory"));
+        return Err(
+            invalid("a memory URL is `memory:` or `memory:NAME`, without options").on("memory"),
+        );
     }
     if name.is_empty() {
         return Ok(Memory::new());
@@ -106,16 +112,22 @@ fn unknown(scheme: &str) -> Error {
     // Never echo the rest of the URL: it may hold a password. A scheme is safe only if it looks
     // like one.
     let looks_like_one = scheme.len() <= 32
-        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+        && scheme
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     if !looks_like_one {
-        return invalid(format!("this is not a backend URL; this build knows {known}"));
+        return invalid(format!(
+            "this is not a backend URL; this build knows {known}"
+        ));
     }
     match FEATURES.iter().find(|(name, _)| *name == scheme) {
         Some((_, feature)) => invalid(format!(
             "this build has no `{scheme}:` backend; enable the cargo feature `{feature}` (it \
              knows {known})"
         )),
-        None => invalid(format!("there is no `{scheme}:` backend; this build knows {known}")),
+        None => invalid(format!(
+            "there is no `{scheme}:` backend; this build knows {known}"
+        )),
     }
 }
 
@@ -137,9 +149,17 @@ mod tests {
     async fn a_bad_url_names_the_cure_and_echoes_no_password() {
         assert!(message("").await.contains("sqlite:locks.db"));
         assert!(message("locks.db").await.contains("scheme"));
-        assert!(message("redis://u:s3cr3t@h").await.contains("no `redis:` backend"));
+        assert!(
+            message("redis://u:s3cr3t@h")
+                .await
+                .contains("no `redis:` backend")
+        );
         assert!(message("memory:a?b=c").await.contains("without options"));
-        for url in ["redis://u:s3cr3t@h:notaport", "u s3cr3t@h:1", "s3cr3t@host:6379"] {
+        for url in [
+            "redis://u:s3cr3t@h:notaport",
+            "u s3cr3t@h:1",
+            "s3cr3t@host:6379",
+        ] {
             assert!(!message(url).await.contains("s3cr3t"), "{url}");
         }
     }

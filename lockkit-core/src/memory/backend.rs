@@ -84,6 +84,7 @@ impl MemoryStore {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { resources, fences } = &mut *entries;
         let Some(entry) = resources.get_mut(resource) else {
+            // Nobody waits here yet, so there is nobody to ring.
             let mut entry = Entry::default();
             let result = work(&mut entry, now, fences);
             if !entry.is_idle() {
@@ -93,8 +94,13 @@ impl MemoryStore {
         };
         entry.expire(now, fences);
         let result = work(entry, now, fences);
+        let rings = std::mem::take(&mut entry.rings);
         if entry.is_idle() {
             resources.remove(resource);
+        }
+        drop(entries);
+        for waiter in rings {
+            waiter.notify_one();
         }
         result
     }
@@ -129,11 +135,11 @@ impl Memory {
                 .find(|held| held.attempt == id.attempt());
             let place = entry
                 .queue
-                .iter()
+                .iter_mut()
                 .find(|queued| queued.claim.attempt == id.attempt());
             let ttl = match (held, place) {
                 (Some(held), _) => held.renew(now),
-                (None, Some(place)) => place.claim.ttl,
+                (None, Some(place)) => place.renew(now),
                 (None, None) => return Renewal::Gone,
             };
             Renewal::Renewed { sent_at: now, ttl }

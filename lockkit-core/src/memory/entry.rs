@@ -56,9 +56,17 @@ impl Held {
 pub(super) struct Queued {
     pub(super) claim: Claim,
     since: Instant,
+    expires_at: Instant,
     passed_over: bool,
     wake: Arc<Notify>,
     notices: Notices,
+}
+
+impl Queued {
+    pub(super) fn renew(&mut self, now: Instant) -> Duration {
+        self.expires_at = now + self.claim.ttl;
+        self.claim.ttl
+    }
 }
 
 /// One resource.
@@ -67,6 +75,8 @@ pub(super) struct Entry {
     pub(super) holds: Vec<Held>,
     pub(super) queue: VecDeque<Queued>,
     last_fence: Option<Fence>,
+    /// Whom to ring once the store's lock is let go: a waker may come back to it.
+    pub(super) rings: Vec<Arc<Notify>>,
 }
 
 impl Entry {
@@ -76,8 +86,14 @@ impl Entry {
 
     /// Ends leases that have run out and lets in who comes next.
     pub(super) fn expire(&mut self, now: Instant, fences: &mut u64) {
+        let before = self.holds.len() + self.queue.len();
         if self.holds.iter().any(|held| held.expires_at() <= now) {
             self.holds.retain(|held| held.expires_at() > now);
+        }
+        if self.queue.iter().any(|queued| queued.expires_at <= now) {
+            self.queue.retain(|queued| queued.expires_at > now);
+        }
+        if self.holds.len() + self.queue.len() < before {
             self.advance(now, fences);
         }
     }
@@ -98,6 +114,9 @@ impl Entry {
             .queue
             .iter()
             .position(|queued| queued.claim.attempt == claim.attempt);
+        if let Some(place) = place {
+            self.queue[place].renew(now);
+        }
         let holds = self.modes();
         let enters = match place {
             Some(0) => admission::compatible(claim.mode, &holds),
@@ -120,6 +139,7 @@ impl Entry {
             self.queue.push_back(Queued {
                 claim: claim.clone(),
                 since: now,
+                expires_at: now + claim.ttl,
                 passed_over: false,
                 wake: Arc::clone(wake.get_or_insert_default()),
                 notices: notices.clone(),
@@ -149,7 +169,7 @@ impl Entry {
                 Next::Wait => return,
                 Next::Wake => {
                     first.passed_over = true;
-                    first.wake.notify_one();
+                    self.rings.push(Arc::clone(&first.wake));
                     return;
                 }
                 Next::HandOver => {
@@ -157,7 +177,7 @@ impl Entry {
                         return;
                     };
                     self.admit(&first.claim, &first.notices, now, fences);
-                    first.wake.notify_one();
+                    self.rings.push(Arc::clone(&first.wake));
                 }
             }
         }
@@ -189,9 +209,10 @@ impl Entry {
         self.holds.iter().map(|held| held.mode).collect()
     }
 
-    /// What is left of the lease that ends first.
+    /// What is left of the lease that ends first, or, if nobody holds, of the first in line.
     pub(super) fn first_expiry(&self, now: Instant) -> Option<Duration> {
-        let first = self.holds.iter().map(Held::expires_at).min()?;
+        let holds = self.holds.iter().map(Held::expires_at).min();
+        let first = holds.or_else(|| self.queue.front().map(|queued| queued.expires_at))?;
         Some(first.saturating_duration_since(now))
     }
 

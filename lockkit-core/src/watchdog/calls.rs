@@ -4,45 +4,55 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Watchdog;
-use super::releases::Release;
-use super::table::{Tenant, next_beat};
-use crate::hold::LossReason;
-use crate::{ErrorKind, HoldId, Renewal, valid_until};
+use super::releases::{Outcome, Release};
+use super::table::{Due, Table, Tenant, next_beat};
+use crate::hold::{Hold, LossReason};
+use crate::place::Place;
+use crate::{ErrorKind, HoldId, Instant, Renewal};
+
+/// How many answers are worked in at a time: whoever locks or unlocks meanwhile has to wait.
+const CHUNK: usize = 1024;
+
+/// What to tell once the table's lock is let go.
+#[derive(Default)]
+struct News {
+    gone: Vec<Arc<Hold>>,
+    asked_again: Vec<Arc<Place>>,
+}
+
+impl News {
+    fn tell(self) {
+        for hold in self.gone {
+            hold.lose(LossReason::Gone);
+        }
+        for place in self.asked_again {
+            place.news.notify_one();
+        }
+    }
+}
 
 impl Watchdog {
     /// Renews a batch and moves each row by its answer.
-    pub(super) async fn renew(self: Arc<Self>, batch: Vec<(HoldId, Duration)>) {
-        let (ids, ttls): (Vec<HoldId>, Vec<Duration>) = batch.into_iter().unzip();
-        let shortest = ttls.iter().min().copied().unwrap_or_default();
-        // An answer that takes longer than this is as good as none: the next try has begun.
+    pub(super) async fn renew(self: Arc<Self>, batch: Vec<Due>) {
+        let ids: Vec<HoldId> = batch.iter().map(|due| due.id.clone()).collect();
+        let shortest = batch.iter().map(|due| due.ttl).min().unwrap_or_default();
+        // An answer that takes longer than this is as good as none.
         let limit = self.call_timeout.min(shortest / 3);
-        let Ok(answers) = tokio::time::timeout(limit, self.backend.renew(&ids)).await else {
-            return;
-        };
+        let answers = tokio::time::timeout(limit, self.backend.renew(&ids)).await;
         let now = self.clock.now();
-        let mut table = self.table();
-        for ((id, asked), answer) in ids.iter().zip(ttls).zip(answers) {
-            let attempt = id.attempt();
-            match (answer, table.tenant(attempt)) {
-                (_, None) => {}
-                (Renewal::Renewed { sent_at, ttl }, Some(tenant)) => {
-                    if let Tenant::Hold(hold) = tenant {
-                        hold.extend(valid_until(sent_at, ttl));
-                    }
-                    table.update(attempt, |row| row.renew_at = Some(next_beat(sent_at, ttl)));
-                }
-                (Renewal::Gone, Some(Tenant::Hold(hold))) => {
-                    hold.lose(LossReason::Gone);
-                    table.remove(attempt);
-                }
-                (Renewal::Gone, Some(Tenant::Place(_, gone))) => gone.notify_one(),
-                // Unknown neither extends nor ends: the old deadline runs on, and the next try
-                // comes sooner.
-                (Renewal::Unknown(_), Some(_)) => {
-                    table.update(attempt, |row| row.renew_at = Some(now + asked / 12));
-                }
+        // Too few answers are unknown ones.
+        let mut answers = answers.unwrap_or_default().into_iter().map(Some);
+        for chunk in batch.chunks(CHUNK) {
+            let mut news = News::default();
+            let mut table = self.table();
+            for due in chunk {
+                let answer = answers.next().flatten();
+                answered(&mut table, &mut news, due, answer, now);
             }
+            drop(table);
+            news.tell();
         }
+        self.wake.notify_one();
     }
 
     /// Sends a batch of releases; what is not answered goes again later.
@@ -52,21 +62,22 @@ impl Watchdog {
         // In a task of its own, because a release is never dropped half-way, not even by our
         // time limit.
         let call = tokio::spawn(async move { backend.release(&ids).await });
-        let answers = match tokio::time::timeout(self.call_timeout, call).await {
-            Ok(Ok(answers)) => answers,
-            Ok(Err(_)) | Err(_) => Vec::new(),
+        let (answers, silence) = match tokio::time::timeout(self.call_timeout, call).await {
+            Ok(answers) => (answers.unwrap_or_default(), Outcome::Failed),
+            Err(_) => (Vec::new(), Outcome::Hung),
         };
         let mut answers = answers.into_iter();
         let now = self.clock.now();
+        let jitter = rand::random_range(0.75..1.25);
         let mut table = self.table();
         for release in batch {
-            // Only silence is worth another try; a refusal stays one until the lease runs out.
-            let answered = match answers.next() {
-                Some(Ok(_)) => true,
-                Some(Err(error)) => error.kind() == ErrorKind::Closed,
-                None => false,
+            let outcome = match answers.next() {
+                Some(Ok(_)) => Outcome::Answered,
+                Some(Err(error)) if error.kind() == ErrorKind::Closed => Outcome::Answered,
+                Some(Err(_)) => Outcome::Failed,
+                None => silence,
             };
-            table.releases.settle(release, answered, now);
+            table.releases.settle(release, outcome, now, jitter);
         }
         let drained = table.releases.outstanding() == 0;
         drop(table);
@@ -86,23 +97,46 @@ impl Watchdog {
         self.wake.notify_one();
     }
 
-    /// Lets nobody in any more, tells every hold that it is lost, and queues its release.
+    /// Lets nobody in any more, tells every hold that it is lost, and queues the releases of holds
+    /// and of places in line that rest.
     pub(crate) fn close(&self) {
+        let rows = {
+            let mut table = self.table();
+            let (first, rows) = table.close();
+            if first {
+                table.releases.count_anew();
+            }
+            rows
+        };
+        // Told first, then released.
+        let mut released = Vec::with_capacity(rows.len());
+        for row in rows {
+            let to_release = match &row.tenant {
+                Tenant::Hold(hold) => {
+                    hold.lose(LossReason::Closed);
+                    true
+                }
+                Tenant::Place(place) => {
+                    place.news.notify_one();
+                    place.withdraw()
+                }
+            };
+            if to_release {
+                released.push((row.tenant.id().clone(), row.ttl));
+            }
+        }
         let now = self.clock.now();
         let mut table = self.table();
         table.releases.hurry(now);
-        for row in table.close() {
-            let id = row.tenant.id().clone();
-            // A waiter withdraws by itself: it may be in the middle of an attempt.
-            if let Tenant::Hold(_) = row.tenant {
-                table.releases.push(id, now, row.ttl);
-            }
+        for (id, ttl) in released {
+            table.releases.push(id, now, ttl);
         }
         drop(table);
         self.wake.notify_one();
     }
 
-    /// Waits until every queued release was answered or given up; how many were given up.
+    /// Waits until every queued release was answered or given up; how many were given up since
+    /// the close.
     pub(crate) async fn drained(&self) -> usize {
         loop {
             let drained = self.drained.notified();
@@ -115,6 +149,42 @@ impl Watchdog {
                 }
             }
             drained.await;
+        }
+    }
+}
+
+/// Moves one row by its answer.
+fn answered(table: &mut Table, news: &mut News, due: &Due, answer: Option<Renewal>, now: Instant) {
+    let attempt = due.id.attempt();
+    let Some(tenant) = table.tenant(attempt) else {
+        return;
+    };
+    match (answer, tenant) {
+        (Some(Renewal::Renewed { sent_at, ttl }), tenant) => {
+            if let Tenant::Hold(hold) = tenant {
+                hold.renewed(sent_at, ttl);
+            }
+            table.update(attempt, |row| {
+                row.ttl = ttl;
+                // What was confirmed long ago is asked for again, but not without a pause.
+                row.renew_at = Some(next_beat(sent_at, ttl).max(now + ttl / 12));
+            });
+        }
+        // The question was about a place that has become a hold meanwhile.
+        (Some(Renewal::Gone), Tenant::Hold(_)) if due.place => {
+            table.update(attempt, |row| row.renew_at = row.renew_at.map(|_| now));
+        }
+        (Some(Renewal::Gone), Tenant::Hold(hold)) => {
+            news.gone.push(Arc::clone(hold));
+            table.remove(attempt);
+        }
+        (Some(Renewal::Gone), Tenant::Place(place)) => news.asked_again.push(Arc::clone(place)),
+        // Unknown neither extends nor ends: the old deadline runs on, and the next try comes
+        // sooner.
+        (Some(Renewal::Unknown(_)) | None, _) => {
+            table.update(attempt, |row| {
+                row.renew_at = row.renew_at.map(|_| now + due.ttl / 12);
+            });
         }
     }
 }

@@ -9,6 +9,7 @@
 //! neither the telling of a loss nor the renewals of others.
 
 mod calls;
+mod load;
 mod releases;
 mod table;
 mod task;
@@ -20,20 +21,31 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::hold::{Hold, LossReason};
-use crate::{Backend, Clock, HoldId, Instant};
-use table::{Load, Row, Table, Tenant};
+use crate::place::Place;
+use crate::{Backend, Clock, Grant, HoldId};
+use load::Load;
+use table::{Row, Table, Tenant};
 
 pub(crate) struct Watchdog {
     backend: Arc<dyn Backend>,
     clock: Clock,
     call_timeout: Duration,
     table: Mutex<Table>,
-    /// The table's counts, to be read without locking it.
     load: Arc<Load>,
     /// Rings when the task has to look earlier than it planned.
     wake: Notify,
     /// Rings when the last outstanding release was answered.
     drained: Notify,
+}
+
+/// Whether a grant may become a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Yes,
+    /// The locker has been closed meanwhile.
+    Closed,
+    /// The service took the hold away while the grant was on its way.
+    Gone,
 }
 
 impl Watchdog {
@@ -52,38 +64,32 @@ impl Watchdog {
     }
 
     /// Watches a hold: tells its loss, and renews it at a third of its lease if `renewed`.
-    /// `false` if the locker has been closed meanwhile.
-    pub(crate) fn watch_hold(
-        &self,
-        hold: &Arc<Hold>,
-        sent_at: Instant,
-        ttl: Duration,
-        renewed: bool,
-    ) -> bool {
-        let renew_at = renewed.then(|| table::next_beat(sent_at, ttl));
+    pub(crate) fn watch_hold(&self, hold: &Arc<Hold>, grant: Grant, renewed: bool) -> Watched {
+        let renew_at = renewed.then(|| table::next_beat(grant.sent_at, grant.ttl));
         self.insert(Row {
             tenant: Tenant::Hold(Arc::clone(hold)),
-            ttl,
+            ttl: grant.ttl,
             renew_at,
         })
     }
 
-    /// Keeps a place in line alive; `gone` rings if the service lost it.
-    /// `false` if the locker has been closed meanwhile.
-    pub(crate) fn watch_place(&self, id: &HoldId, ttl: Duration, gone: &Arc<Notify>) -> bool {
-        let tenant = Tenant::Place(id.clone(), Arc::clone(gone));
+    /// Keeps a place in line alive, and tells it if the service lost it.
+    pub(crate) fn watch_place(&self, place: &Arc<Place>, ttl: Duration) -> Watched {
         let renew_at = Some(table::next_beat(self.clock.now(), ttl));
         self.insert(Row {
-            tenant,
+            tenant: Tenant::Place(Arc::clone(place)),
             ttl,
             renew_at,
         })
     }
 
-    fn insert(&self, row: Row) -> bool {
+    fn insert(&self, row: Row) -> Watched {
         let mut table = self.table();
         if table.is_closed() {
-            return false;
+            return Watched::Closed;
+        }
+        if table.is_gone_early(row.tenant.id().attempt()) {
+            return Watched::Gone;
         }
         let due = table.insert(row);
         let earlier = table.planned().is_none_or(|planned| due < planned);
@@ -91,7 +97,7 @@ impl Watchdog {
         if earlier {
             self.wake.notify_one();
         }
-        true
+        Watched::Yes
     }
 
     /// Forgets a row; its hold is released or handed to another keeper.
@@ -101,14 +107,48 @@ impl Watchdog {
 
     /// The backend noticed that a hold or a place in line is gone.
     pub(crate) fn gone(&self, id: &HoldId) {
+        let attempt = id.attempt();
         let mut table = self.table();
-        match table.tenant(id.attempt()) {
+        match table.tenant(attempt) {
+            Some(Tenant::Hold(hold)) => {
+                let hold = Arc::clone(hold);
+                table.remove(attempt);
+                drop(table);
+                hold.lose(LossReason::Gone);
+            }
+            Some(Tenant::Place(place)) => {
+                let place = Arc::clone(place);
+                table.note_early(attempt);
+                drop(table);
+                place.news.notify_one();
+            }
+            None => table.note_early(attempt),
+        }
+    }
+
+    /// Somebody in this process releases an id: a guard of it must not believe in it any more,
+    /// and a claim of it ends. `false` if that claim is in the middle of an attempt and releases
+    /// it itself.
+    pub(crate) fn let_go(&self, id: &HoldId) -> bool {
+        let attempt = id.attempt();
+        let mut table = self.table();
+        let row = table.remove(attempt);
+        if row.is_none() {
+            // It may be in the middle of its first attempt.
+            table.note_early(attempt);
+        }
+        drop(table);
+        match row.map(|row| row.tenant) {
             Some(Tenant::Hold(hold)) => {
                 hold.lose(LossReason::Gone);
-                table.remove(id.attempt());
+                true
             }
-            Some(Tenant::Place(_, gone)) => gone.notify_one(),
-            None => {}
+            Some(Tenant::Place(place)) => {
+                let ours = place.withdraw();
+                place.news.notify_one();
+                ours
+            }
+            None => true,
         }
     }
 

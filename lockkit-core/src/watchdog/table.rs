@@ -1,30 +1,36 @@
 //! The rows, ordered by when something has to be done for them.
+//!
+//! Nothing in here tells anybody anything: telling wakes tasks, and a waker may run code that
+//! comes back to the table. What is to be told is given to the caller, who does so after letting
+//! go of the table's lock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use foldhash::HashMap;
-use tokio::sync::Notify;
 
+use super::load::Load;
 use super::releases::Releases;
-use crate::hold::{Hold, LossReason};
+use crate::hold::Hold;
+use crate::place::Place;
 use crate::validity::kept_back;
 use crate::{AttemptId, HoldId, Instant};
+
+/// How many ids are remembered whose end was told before their hold was known here.
+const EARLY_NEWS: usize = 1024;
 
 /// Whose row it is.
 pub(super) enum Tenant {
     Hold(Arc<Hold>),
-    /// A place in line, and whom to ring if the service lost it.
-    Place(HoldId, Arc<Notify>),
+    Place(Arc<Place>),
 }
 
 impl Tenant {
     pub(super) fn id(&self) -> &HoldId {
         match self {
             Self::Hold(hold) => &hold.id,
-            Self::Place(id, _) => id,
+            Self::Place(place) => &place.id,
         }
     }
 }
@@ -41,11 +47,20 @@ impl Row {
     fn due(&self) -> Instant {
         let deadline = match &self.tenant {
             Tenant::Hold(hold) => Some(hold.valid_until()),
-            Tenant::Place(..) => None,
+            Tenant::Place(_) => None,
         };
         let far = Instant::from_nanos(u64::MAX);
         self.renew_at.unwrap_or(far).min(deadline.unwrap_or(far))
     }
+}
+
+/// One renewal to be asked for.
+pub(super) struct Due {
+    pub(super) id: HoldId,
+    pub(super) ttl: Duration,
+    /// Whether it was a place in line when asked: an answer about that says nothing about the
+    /// hold that it may have become.
+    pub(super) place: bool,
 }
 
 /// When to renew a lease that was confirmed for `ttl` from `sent_at`: at a third, up to a tenth
@@ -56,42 +71,12 @@ pub(super) fn next_beat(sent_at: Instant, ttl: Duration) -> Instant {
     sent_at + third.saturating_sub(third / 2_560 * tenths_of_256)
 }
 
-/// How many rows of each kind there are.
-#[derive(Default)]
-pub(super) struct Load {
-    holds: AtomicUsize,
-    places: AtomicUsize,
-}
-
-impl Load {
-    pub(super) fn holds(&self) -> usize {
-        self.holds.load(Relaxed)
-    }
-
-    pub(super) fn places(&self) -> usize {
-        self.places.load(Relaxed)
-    }
-
-    fn of(&self, tenant: &Tenant) -> &AtomicUsize {
-        match tenant {
-            Tenant::Hold(_) => &self.holds,
-            Tenant::Place(..) => &self.places,
-        }
-    }
-
-    /// Only the table counts, under its lock.
-    fn count(&self, tenant: &Tenant, change: impl FnOnce(usize) -> usize) {
-        let count = self.of(tenant);
-        count.store(change(count.load(Relaxed)), Relaxed);
-    }
-}
-
 pub(super) struct Table {
     rows: HashMap<AttemptId, (Instant, Row)>,
     order: BTreeSet<(Instant, AttemptId)>,
     load: Arc<Load>,
-    /// The longest lease of any row so far: bounds how far ahead a batch looks.
-    longest: Duration,
+    /// Ids that a backend reported as gone while their grant was on its way here.
+    early: VecDeque<AttemptId>,
     /// When the task will look next by itself; `None` while it waits to be rung.
     planned: Option<Instant>,
     closed: bool,
@@ -104,7 +89,7 @@ impl Table {
             rows: HashMap::default(),
             order: BTreeSet::new(),
             load,
-            longest: Duration::ZERO,
+            early: VecDeque::new(),
             planned: None,
             closed: false,
             releases: Releases::default(),
@@ -114,7 +99,6 @@ impl Table {
     pub(super) fn insert(&mut self, row: Row) -> Instant {
         let (due, attempt) = (row.due(), row.tenant.id().attempt());
         self.load.count(&row.tenant, |n| n + 1);
-        self.longest = self.longest.max(row.ttl);
         // A place in line that became a hold keeps its id.
         if let Some((due, row)) = self.rows.insert(attempt, (due, row)) {
             self.order.remove(&(due, attempt));
@@ -146,56 +130,76 @@ impl Table {
         self.order.insert((*due, attempt));
     }
 
-    /// Ends every hold whose deadline has passed and forgets its row.
+    /// Remembers that an id is gone whose hold is not known here yet.
+    pub(super) fn note_early(&mut self, attempt: AttemptId) {
+        if self.early.len() == EARLY_NEWS {
+            self.early.pop_front();
+        }
+        self.early.push_back(attempt);
+    }
+
+    /// Whether an id was reported as gone before its hold was known here.
+    pub(super) fn is_gone_early(&self, attempt: AttemptId) -> bool {
+        self.early.contains(&attempt)
+    }
+
+    /// Takes out every hold whose deadline has passed, to be told.
     ///
     /// The service is told when the lease ends there, too: where a session carries the lease it
     /// may go on for others of the session. Not earlier, because the time in between is for the
     /// holder to act on the news.
-    pub(super) fn expire(&mut self, now: Instant) {
-        let due: Vec<AttemptId> = self
-            .order
-            .iter()
-            .take_while(|(due, _)| *due <= now)
-            .map(|(_, id)| *id)
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<Arc<Hold>> {
+        let due = self.order.iter().take_while(|(due, _)| *due <= now);
+        let expired: Vec<Arc<Hold>> = due
+            .filter_map(|(_, attempt)| match &self.rows[attempt].1.tenant {
+                Tenant::Hold(hold) if hold.valid_until() <= now => Some(Arc::clone(hold)),
+                _ => None,
+            })
             .collect();
-        for attempt in due {
-            if let Some(Tenant::Hold(hold)) = self.tenant(attempt)
-                && hold.loss().is_some()
-            {
-                let (id, until) = (hold.id.clone(), hold.valid_until());
-                if let Some(row) = self.remove(attempt) {
-                    let lease_ends = until + kept_back(row.ttl);
-                    self.releases.push(id, lease_ends.max(now), row.ttl);
-                }
+        for hold in &expired {
+            if let Some(row) = self.remove(hold.id.attempt()) {
+                let lease_ends = hold.valid_until() + kept_back(row.ttl);
+                self.releases
+                    .push(hold.id.clone(), lease_ends.max(now), row.ttl);
             }
         }
+        expired
     }
 
     /// What to renew now: if anything is due, then everything that would be due within half a
     /// beat as well, so that holds taken at different times end up in one call per beat.
     ///
-    /// Each of them is set to be due again after `retry`: if this call fails or hangs, that is
-    /// the next try; if it succeeds, its answer moves the row.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<(HoldId, Duration)> {
+    /// Each of them is set to be due again after a beat: if nothing is heard of this call, that is
+    /// the next try; its answer moves the row.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Due> {
         let due_by = |row: &Row, at: Instant| row.renew_at.is_some_and(|renew| renew <= at);
         let row = |attempt: &AttemptId| &self.rows[attempt].1;
-        let first = self.order.iter().take_while(|(due, _)| *due <= now);
-        if !first.map(|(_, id)| row(id)).any(|row| due_by(row, now)) {
+        let due = self.order.iter().take_while(|(due, _)| *due <= now);
+        let longest = due
+            .map(|(_, attempt)| row(attempt))
+            .filter(|row| due_by(row, now))
+            .map(|row| row.ttl)
+            .max();
+        let Some(longest) = longest else {
             return Vec::new();
-        }
-        let horizon = now + self.longest / 6;
+        };
+        let horizon = now + longest / 6;
         let batch: Vec<AttemptId> = self
             .order
             .iter()
             .take_while(|(due, _)| *due <= horizon)
-            .map(|(_, id)| *id)
-            .filter(|id| due_by(row(id), now + row(id).ttl / 6))
+            .map(|(_, attempt)| *attempt)
+            .filter(|attempt| due_by(row(attempt), now + row(attempt).ttl / 6))
             .collect();
         let mut taken = Vec::with_capacity(batch.len());
         for attempt in batch {
             self.update(attempt, |row| {
                 row.renew_at = Some(now + row.ttl / 3);
-                taken.push((row.tenant.id().clone(), row.ttl));
+                taken.push(Due {
+                    id: row.tenant.id().clone(),
+                    ttl: row.ttl,
+                    place: matches!(row.tenant, Tenant::Place(_)),
+                });
             });
         }
         taken
@@ -223,17 +227,14 @@ impl Table {
         self.closed
     }
 
-    /// Lets nobody in any more and takes all rows out, the holds lost.
-    pub(super) fn close(&mut self) -> Vec<Row> {
-        self.closed = true;
+    /// Lets nobody in any more and takes all rows out; `true` the first time.
+    pub(super) fn close(&mut self) -> (bool, Vec<Row>) {
+        let first = !std::mem::replace(&mut self.closed, true);
         self.order.clear();
         let rows: Vec<Row> = self.rows.drain().map(|(_, (_, row))| row).collect();
         for row in &rows {
             self.load.count(&row.tenant, |n| n - 1);
-            if let Tenant::Hold(hold) = &row.tenant {
-                hold.lose(LossReason::Closed);
-            }
         }
-        rows
+        (first, rows)
     }
 }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Watchdog;
+use super::releases::End;
+use super::table::Due;
 use crate::Result;
 
 /// The longest sleep while anything is held. Timers stand still while a machine is suspended, the
@@ -22,19 +25,24 @@ impl Watchdog {
         let mut calls = JoinSet::new();
         loop {
             let now = self.clock.now();
-            let (renewals, releases, planned) = {
+            // Looked at once: a stop between two looks would wake nobody.
+            let stopping = stop.is_cancelled();
+            let (expired, renewals, releases, planned) = {
                 let mut table = self.table();
-                table.expire(now);
+                let expired = table.expire(now);
                 let renewals = table.take_due(now);
                 let releases = table.releases.take_due(now);
-                if stop.is_cancelled() && releases.is_empty() && table.releases.outstanding() == 0 {
-                    table.releases.end();
+                if stopping && table.releases.outstanding() == 0 {
+                    table.releases.end(End::Clean);
                     break;
                 }
-                (renewals, releases, table.plan(now, LONGEST_SLEEP))
+                (expired, renewals, releases, table.plan(now, LONGEST_SLEEP))
             };
-            if !renewals.is_empty() {
-                calls.spawn(Arc::clone(&self).renew(renewals));
+            for hold in expired {
+                hold.loss();
+            }
+            for (_, batch) in by_lease(renewals) {
+                calls.spawn(Arc::clone(&self).renew(batch));
             }
             if !releases.is_empty() {
                 calls.spawn(Arc::clone(&self).release(releases));
@@ -45,7 +53,7 @@ impl Watchdog {
                 () = sleep_for(sleep) => {}
                 // A call that ended may have moved rows or queued a release again.
                 Some(_) = calls.join_next(), if !calls.is_empty() => {}
-                () = stop.cancelled(), if !stop.is_cancelled() => {}
+                () = stop.cancelled(), if !stopping => {}
             }
         }
         calls.abort_all();
@@ -53,11 +61,22 @@ impl Watchdog {
     }
 }
 
+/// One call for leases of about the same length, so that a short one, whose answer is worth
+/// nothing after a short while, does not cut off the answers of long ones.
+fn by_lease(renewals: Vec<Due>) -> HashMap<u32, Vec<Due>> {
+    let mut classes: HashMap<u32, Vec<Due>> = HashMap::default();
+    for due in renewals {
+        let class = due.ttl.as_millis().max(1).ilog2();
+        classes.entry(class).or_default().push(due);
+    }
+    classes
+}
+
 struct Over<'a>(&'a Watchdog);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.table().releases.end();
+        self.0.table().releases.end(End::Sudden);
         self.0.drained.notify_waiters();
     }
 }

@@ -29,7 +29,7 @@ use super::watch;
 /// Releases in one transaction: enough to share its cost, few enough that others get their turn.
 const BATCH: usize = 500;
 
-/// Locks in an SQLite file. See the [module](self) for what it promises.
+/// Locks in an SQLite file. See [`sqlite`](crate::sqlite) for what it promises.
 pub struct Sqlite {
     shared: Arc<Shared>,
     database: Database,
