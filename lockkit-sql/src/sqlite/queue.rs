@@ -9,10 +9,10 @@ use super::files::SessionId;
 use super::session::Session;
 use super::transaction::Transaction;
 
-type Head = (i64, Vec<u8>, Vec<u8>, bool, bool, Option<i64>);
+type Head = (i64, Vec<u8>, Vec<u8>, Option<i64>);
 
 const HEAD: &str = "
-SELECT w.ticket, w.session, w.attempt, w.fair, w.passed, s.expires_at
+SELECT w.ticket, w.session, w.attempt, s.expires_at
   FROM lockkit_waiter w LEFT JOIN lockkit_session s ON s.id = w.session
  WHERE w.key = ?1 ORDER BY w.ticket LIMIT 1";
 
@@ -68,12 +68,12 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Finds a free lock its next holder. The first in line gets it if it is fair, or if it was
-    /// offered the lock once before; else the lock stays free and it is told, so that whoever
-    /// comes first has it.
+    /// Hands a free lock over to the first in line who lives.
+    ///
+    /// Also where the first in line would let others pass: to offer the lock instead costs a second
+    /// transaction, and a second flush, in the process that then takes it.
     pub(super) async fn settle(&mut self, key: &str) -> Result<(), Fault> {
-        while let Some(head) = self.head(key).await? {
-            let (ticket, session, attempt, fair, passed, until) = head;
+        while let Some((ticket, session, attempt, until)) = self.head(key).await? {
             let session = SessionId::from_bytes(&session);
             let attempt = AttemptId::from_bytes(&attempt);
             if self.bury_if_dead(session, until).await? {
@@ -84,23 +84,13 @@ impl Transaction<'_> {
                 self.strike(key, ticket).await?;
                 continue;
             };
-            if fair || passed {
-                sqlx::query(HAND_OVER)
-                    .bind(key)
-                    .bind(ticket)
-                    .bind(self.now_ms())
-                    .execute(&mut *self.sql)
-                    .await?;
-                self.strike(key, ticket).await?;
-            } else {
-                let offer = "UPDATE lockkit_waiter SET passed = 1, rung = rung + 1
-                              WHERE key = ?1 AND ticket = ?2";
-                sqlx::query(offer)
-                    .bind(key)
-                    .bind(ticket)
-                    .execute(&mut *self.sql)
-                    .await?;
-            }
+            sqlx::query(HAND_OVER)
+                .bind(key)
+                .bind(ticket)
+                .bind(self.now_ms())
+                .execute(&mut *self.sql)
+                .await?;
+            self.strike(key, ticket).await?;
             self.ring(session, attempt);
             return Ok(());
         }

@@ -32,7 +32,6 @@ CREATE TABLE lockkit_waiter (
   session BLOB    NOT NULL,
   attempt BLOB    NOT NULL,
   fair    INTEGER NOT NULL,
-  passed  INTEGER NOT NULL DEFAULT 0,         -- was offered the lock once while others could take it
   rung    INTEGER NOT NULL DEFAULT 0,         -- counts the bells
   since   INTEGER NOT NULL,
   label   TEXT    NOT NULL,
