@@ -35,8 +35,11 @@ impl Place {
     }
 
     pub(crate) fn lockkit<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("lockkit"));
+        // Whoever runs the tests may ignore signals, and what is ignored is inherited.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal")
+            .arg(assert_cmd::cargo::cargo_bin!("lockkit"))
             .args(args)
             .env("LOCKKIT_URL", self.url())
             .current_dir(self.directory.path());
