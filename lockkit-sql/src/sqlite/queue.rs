@@ -20,8 +20,9 @@ const HAND_OVER: &str = "
 UPDATE lockkit_lock
    SET (session, attempt, label) = (SELECT session, attempt, label FROM lockkit_waiter
                                      WHERE key = ?1 AND ticket = ?2),
-       fence = fence + 1, expires_at = NULL, since = ?3
- WHERE key = ?1";
+       fence = fence + 1, expires_at = NULL, since = ?3, queued = queued - 1
+ WHERE key = ?1;
+DELETE FROM lockkit_waiter WHERE key = ?1 AND ticket = ?2";
 
 impl Transaction<'_> {
     /// Makes the row of a lock that was never held.
@@ -68,11 +69,12 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Hands a free lock over to the first in line who lives.
+    /// Hands a lock over to the first in line who lives; `false` if there is nobody, so that a lock
+    /// that was held has to be vacated.
     ///
     /// Also where the first in line would let others pass: to offer the lock instead costs a second
     /// transaction, and a second flush, in the process that then takes it.
-    pub(super) async fn settle(&mut self, key: &str) -> Result<(), Fault> {
+    pub(super) async fn settle(&mut self, key: &str) -> Result<bool, Fault> {
         while let Some((ticket, session, attempt, until)) = self.head(key).await? {
             let session = SessionId::from_bytes(&session);
             let attempt = AttemptId::from_bytes(&attempt);
@@ -90,11 +92,10 @@ impl Transaction<'_> {
                 .bind(self.now_ms())
                 .execute(&mut *self.sql)
                 .await?;
-            self.strike(key, ticket).await?;
             self.ring(session, attempt);
-            return Ok(());
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     async fn head(&mut self, key: &str) -> Result<Option<Head>, Fault> {

@@ -148,8 +148,9 @@ async fn remove(
         return withdraw(transaction, &key, attempt, cause, &view).await;
     }
     let holder = view.holder();
-    transaction.vacate(&key).await?;
-    transaction.settle(&key).await?;
+    if !transaction.settle(&key).await? {
+        transaction.vacate(&key).await?;
+    }
     match holder {
         Holder::Session(Some(session), _) if cause == Cause::Eviction => {
             // Its owner reads this when its bell rings. We know already if that is us.
