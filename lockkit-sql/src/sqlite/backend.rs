@@ -248,6 +248,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn grants_are_flushed_also_after_a_release_that_was_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("locks.db").display());
+        let backend = Sqlite::connect(&url).await.unwrap();
+        for _ in 0..3 {
+            let (id, held) = attempt(&backend, "a").await;
+            assert!(matches!(held, Ok(Attempt::Held(_))));
+            let released = backend.release(&[id]).await;
+            assert_eq!(released[0].as_ref().unwrap(), &Released::Done);
+            let level = backend.database.run(|c| {
+                Box::pin(async move {
+                    let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous")
+                        .fetch_one(c.read().await?)
+                        .await?;
+                    Ok(level)
+                })
+            });
+            assert_eq!(level.await.unwrap(), 2, "2 is FULL");
+        }
+    }
+
+    #[tokio::test]
     async fn a_full_disk_is_told_and_nothing_is_lost() {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", dir.path().join("locks.db").display());
