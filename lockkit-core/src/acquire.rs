@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::core::Core;
 use crate::hold::Hold;
+use crate::latch::not_open;
 use crate::standing::Standing;
 use crate::watchdog::Watched;
 use crate::within::within;
 use crate::{
-    Attempt, AttemptId, Claim, Error, ErrorKind, Grant, Instant, Label, Mode, Order, Resource,
-    Result, valid_until,
+    Attempt, AttemptId, Claim, Error, ErrorKind, Grant, HoldId, Instant, Label, Mode, Order,
+    Primitive, Resource, Result, valid_until,
 };
 
 /// What to acquire and how long to wait for it. Validated.
@@ -24,6 +25,21 @@ pub(crate) struct Request {
     pub(crate) patience: Patience,
     /// Whether the watchdog renews the hold.
     pub(crate) renewed: bool,
+}
+
+impl Request {
+    /// A new claim for it.
+    pub(crate) fn claim(&self) -> Claim {
+        Claim {
+            resource: self.resource.clone(),
+            mode: self.mode,
+            order: self.order,
+            ttl: self.ttl,
+            attempt: AttemptId::random(),
+            label: self.label.clone(),
+            wait: matches!(self.patience, Patience::Until(_)),
+        }
+    }
 }
 
 /// How long to wait.
@@ -48,22 +64,15 @@ const RECHECK: (Duration, Duration) = (Duration::from_millis(10), Duration::from
 pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Option<Arc<Hold>>> {
     for _ in 0..LATE_GRANTS {
         core.check_open()?;
-        let claim = Claim {
-            resource: request.resource.clone(),
-            mode: request.mode,
-            order: request.order,
-            ttl: request.ttl,
-            attempt: AttemptId::random(),
-            label: request.label.clone(),
-            wait: matches!(request.patience, Patience::Until(_)),
-        };
-        let mut standing = Standing::new(core, claim)?;
+        let mut standing = Standing::new(core, request.claim())?;
         let Some(grant) = wait_for(core, request, &mut standing).await? else {
             // Without patience a busy attempt leaves no trace.
             standing.settle();
             return Ok(None);
         };
-        if let Some(hold) = keep(core, request, standing, grant)? {
+        // If it cannot be kept, dropping the claim releases it.
+        if let Some(hold) = keep(core, request, standing.id(), grant)? {
+            standing.settle();
             return Ok(Some(hold));
         }
     }
@@ -73,22 +82,31 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
         .with("ttl", format!("{:?}", request.ttl)))
 }
 
+/// Waits at a latch until it is open; `false` if it is not and there is no patience.
+///
+/// A claim like any other, except that it passes and holds nothing.
+pub(crate) async fn pass(core: &Arc<Core>, request: &Request) -> Result<bool> {
+    core.check_open()?;
+    let mut standing = Standing::new(core, request.claim())?;
+    let passed = wait_for(core, request, &mut standing).await?.is_some();
+    core.watchdog.forget(standing.id());
+    standing.settle();
+    Ok(passed)
+}
+
 /// Turns a grant into a hold; `None` if it cannot be believed any more.
-fn keep(
-    core: &Arc<Core>,
+pub(crate) fn keep(
+    core: &Core,
     request: &Request,
-    standing: Standing<'_>,
+    id: &HoldId,
     grant: Grant,
 ) -> Result<Option<Arc<Hold>>> {
     if core.clock.now() >= valid_until(grant.sent_at, grant.ttl) {
-        return Ok(None); // Dropping the claim releases it.
+        return Ok(None);
     }
-    let hold = Arc::new(Hold::new(standing.id().clone(), core.clock, grant));
+    let hold = Arc::new(Hold::new(id.clone(), request.mode, core.clock, grant));
     match core.watchdog.watch_hold(&hold, grant, request.renewed) {
-        Watched::Yes => {
-            standing.settle();
-            Ok(Some(hold))
-        }
+        Watched::Yes => Ok(Some(hold)),
         Watched::Gone => Ok(None),
         Watched::Closed => Err(core.closed_error()),
     }
@@ -216,6 +234,9 @@ impl Outage {
     fn or(&mut self, core: &Core, request: &Request) -> Error {
         match self.last.take() {
             Some(error) => error.on(core.backend.descriptor().driver),
+            None if request.resource.primitive() == Primitive::Latch => {
+                not_open(core, request.resource.name())
+            }
             None => core
                 .error(
                     ErrorKind::Timeout,

@@ -2,7 +2,7 @@
 //!
 //! # For implementors
 //!
-//! A backend is *mechanism*: it turns eight small operations into requests. All *policy* is in
+//! A backend is *mechanism*: it turns a few small operations into requests. All *policy* is in
 //! this crate and runs the same on every backend: how long to wait and when to try again, the
 //! deadline of a grant, renewal, telling a loss, cancellation, drop, reentrancy, batching, and
 //! retries of what failed. Do not add any of that to a backend; if a backend seems to need it,
@@ -16,8 +16,9 @@
 //!    releasing again gives [`Released::NotHeld`].
 //! 2. **Owner only.** Renewing and releasing act on exactly that attempt. An unknown, late or
 //!    foreign id changes nothing.
-//! 3. **Fences rise.** Each exclusive grant of a resource gets a greater token than every earlier
-//!    one, whatever happened in between. A renewal never changes the token.
+//! 3. **Fences rise.** Each grant of a resource gets a greater token than every earlier one,
+//!    whatever happened in between; only a *shared* grant gets the token of the last exclusive one,
+//!    or 0. A renewal never changes the token.
 //! 4. **Renewal never revives.** Once the service gave a hold up, `renew` answers
 //!    [`Renewal::Gone`] for ever.
 //! 5. **Send times.** `sent_at` is read from [`Descriptor::clock`] *before* the request leaves.
@@ -25,7 +26,10 @@
 //!    place in line, and no later grant to it.
 //! 7. **Errors mean unknown.** A request whose reply is lost may have taken effect; report the
 //!    error. Core will attempt or release again, under the same id.
-//! 8. **Every call ends.** A backend bounds each request by a time-out of its own where its driver
+//! 8. **The rule is core's.** Who may enter is decided by [`admission`](crate::admission), or by the
+//!    service in the same way. What is let go is handed to whoever comes next in the same step, and
+//!    nobody else is woken.
+//! 9. **Every call ends.** A backend bounds each request by a time-out of its own where its driver
 //!    does not. Core bounds the caller besides.
 //!
 //! `lockkit-testkit` holds the conformance suite that checks every rule on a real server.
@@ -37,10 +41,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Attempt, Claim, Descriptor, HoldId, Notices, Released, Renewal, Resource, Result, Snapshot,
+    Attempt, Claim, Converted, CountDown, Descriptor, HoldId, LockName, Mode, Notices, Released,
+    Renewal, Resource, Result, Snapshot, Together,
 };
 
-/// A lock service, seen through eight operations. See the [module](self) for the rules.
+/// A lock service, seen through a few operations. See the [module](self) for the rules.
 #[async_trait]
 pub trait Backend: Debug + Send + Sync + 'static {
     /// The facts: name, guarantees, limits. The same for the life of the backend.
@@ -81,11 +86,11 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// took it; for a hold that does so already, moves that expiry. From any process.
     async fn extend(&self, id: &HoldId, ttl: Duration) -> Renewal;
 
-    /// Who holds and who waits for one resource.
+    /// Who holds and who waits for one resource, in the service's own order.
     async fn inspect(&self, resource: &Resource) -> Result<Snapshot>;
 
-    /// The same for each resource that is held or waited for and whose name begins with `prefix`,
-    /// ordered by kind and name.
+    /// The same for each resource that is not [idle](Snapshot::is_idle) and whose name begins with
+    /// `prefix`, ordered by kind and name.
     async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>>;
 
     /// Takes a hold away from its holder on an operator's word, and tells the holder if it lives.
@@ -98,6 +103,47 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// A child process that inherits it keeps the hold from being freed when this process dies,
     /// until the child has ended too or the lease runs out.
     fn session_file(&self, id: &HoldId) -> Option<File>;
+
+    /// Tries to hold several resources at once: all, or none. Nobody waits.
+    ///
+    /// The claims are for different resources, sorted, and have [`Claim::wait`] unset. Not dropped
+    /// half-way; after an error every id is released. A backend that cannot do it in one step keeps
+    /// the default, and core takes one after the other.
+    async fn attempt_all(&self, _claims: &[Claim]) -> Result<Together> {
+        Ok(Together::OneByOne)
+    }
+
+    /// Changes in one step how a hold is held: from exclusive to shared, which lets in the readers
+    /// that come next; or from shared to exclusive, if nobody else holds and nobody waits.
+    ///
+    /// A hold that is held so already is [`Converted::Done`], with its fence. To exclusive is a new
+    /// grant, with a greater fence; to shared keeps the fence.
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted>;
+
+    /// Asks every live holder of a resource to let go; how many were asked. Their processes hear
+    /// of it through [`Notices::release_requested`]; nothing else happens.
+    async fn request_release(&self, resource: &Resource) -> Result<usize>;
+
+    /// Changes the [size](crate::Mode::size) stored with a name, whether or not it had one.
+    ///
+    /// * Of a semaphore, at any time. Who holds keeps its permits even if there are more than the
+    ///   new limit; who waits, waits for the new one, and whoever asks for more than that is woken
+    ///   to be told by its next attempt.
+    /// * Of a segmented lock, only while it is idle: a key belongs to another segment afterwards.
+    ///   `false` if it is not.
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool>;
+
+    /// Sets the count of a latch, and forgets who took part before; 0 makes it unset. `false`, and
+    /// no change, while it is closed, for somebody may be counting.
+    ///
+    /// Who waits for a latch is a claim like any other: in [`Mode::Shared`], `Held` once it is
+    /// open, with nothing left behind, and then never again `Busy` for that attempt, even if the
+    /// latch is set anew before it looks. A latch that is not set is not open.
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool>;
+
+    /// Counts a latch down for a participant, once for each since the latch was set. At 0 everybody
+    /// who waits is woken.
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown>;
 
     /// Asks the service whether it is well: facts for people, such as version and settings that
     /// matter for safety, as name and value.

@@ -54,6 +54,39 @@ pub struct Grant {
     pub sent_at: Instant,
     /// The lease, counted from `sent_at`, as the service granted it.
     pub ttl: Duration,
+    /// Which segment it is, of a segmented lock.
+    pub segment: Option<u32>,
+}
+
+/// The outcome of an attempt at several resources at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// All are ours: one grant for each claim, in the order of the claims.
+    Held(Vec<Grant>),
+    /// At least one was not free. None is held, and nobody waits.
+    Busy,
+    /// This backend takes one at a time.
+    OneByOne,
+}
+
+/// The outcome of changing how something is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Converted {
+    /// It is held in the mode asked for; with the fence of that.
+    Done(Fence),
+    /// Others hold as well, or wait. Nothing was changed.
+    Busy,
+    /// There is no hold under this id. Final, as [`Renewal::Gone`].
+    NotHeld,
+}
+
+/// The outcome of one participant's step at a latch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountDown {
+    /// So many are left. The same answer, less what others did meanwhile, to a step repeated.
+    Left(u32),
+    /// The latch was never set, so there is nothing to count.
+    NotSet,
 }
 
 /// The outcome of renewing one hold or one place in line.

@@ -71,11 +71,16 @@ impl Core {
         self.requests.token()
     }
 
+    pub(crate) fn check_not_closed(&self) -> Result<()> {
+        if self.closed.is_cancelled() {
+            return Err(self.closed_error());
+        }
+        Ok(())
+    }
+
     /// Whether another claim may start.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.is_cancelled() {
-            return Err(self.error(ErrorKind::Closed, "this locker was closed; connect again"));
-        }
+        self.check_not_closed()?;
         let (holds, places) = self.watchdog.load();
         let full = |what: &str, limit: usize, option: &str| {
             let message = format!("{limit} {what} in this locker; raise `{option}` or share less");

@@ -16,6 +16,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A URL, a configuration or the environment is wrong.
     InvalidConfig,
+    /// The name is in use with another number of permits or segments.
+    ConfigMismatch,
     /// The backend cannot do what was asked; said at construction.
     Unsupported,
     /// The time to wait ran out while somebody else held the lock.
@@ -46,6 +48,7 @@ impl ErrorKind {
             Self::InvalidName => "invalid name",
             Self::InvalidArgument => "invalid argument",
             Self::InvalidConfig => "invalid configuration",
+            Self::ConfigMismatch => "configuration mismatch",
             Self::Unsupported => "unsupported",
             Self::Timeout => "timed out",
             Self::Lost => "lost",

@@ -3,17 +3,13 @@
 use std::fmt;
 use std::fs::File;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::core::Core;
 use crate::hold::{Hold, LossReason};
-use crate::releasing::Releasing;
-use crate::{
-    Clock, Error, ErrorKind, Fence, HoldId, Instant, LockName, Owner, Released, Renewal, Result,
-};
+use crate::part::Part;
+use crate::{Clock, ErrorKind, Fence, HoldId, Instant, LockName, Mode, Primitive, Result};
 
 /// What [`Guard::unlock`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +30,8 @@ pub enum Unlocked {
 ///
 /// Release on drop is not immediate: the release is queued and sent by the watchdog, from any
 /// thread, with or without a runtime. [`unlock`](Self::unlock) waits for it and tells whether the
-/// lock was still ours. Beware of `let _ = mutex.lock().await?`, which drops the guard at once.
+/// lock was still ours. A guard of a [`MultiLock`](crate::MultiLock) has several parts, which are
+/// lost together and released in reverse. Beware of `let _ = mutex.lock().await?`, which drops the guard at once.
 ///
 /// # Examples
 ///
@@ -53,74 +50,135 @@ pub enum Unlocked {
 /// ```
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct Guard {
-    hold: Arc<Hold>,
-    core: Arc<Core>,
-    ttl: Duration,
-    owner: Option<Owner>,
-    /// Whether dropping still has to release.
-    armed: bool,
-    /// Whether nobody can share the hold any more, so that this guard does not count.
-    secluded: bool,
+    /// The others of a multi-lock, in order. Declared, and so dropped, before the first.
+    rest: Rest,
+    first: Part,
+}
+
+/// What a reader that wanted to write has become. See [`Guard::try_upgrade`].
+#[derive(Debug)]
+#[must_use = "dropping it releases the lock"]
+pub enum Upgraded {
+    /// A writer, with a new fence.
+    Writer(Guard),
+    /// The reader that it was: others read as well, or somebody waits.
+    Reader(Guard),
+}
+
+/// Lets go of the last first.
+struct Rest(Vec<Part>);
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
 }
 
 impl Guard {
-    pub(crate) const fn new(
-        core: Arc<Core>,
-        hold: Arc<Hold>,
-        ttl: Duration,
-        owner: Option<Owner>,
-    ) -> Self {
+    pub(crate) const fn new(part: Part) -> Self {
         Self {
-            hold,
-            core,
-            ttl,
-            owner,
-            armed: true,
-            secluded: false,
+            rest: Rest(Vec::new()),
+            first: part,
         }
     }
 
-    /// The name of the lock.
+    /// One guard of several parts, which are lost together; `None` without any.
+    pub(crate) fn join(mut parts: Vec<Part>) -> Option<Self> {
+        if parts.is_empty() {
+            return None;
+        }
+        let holds: Vec<_> = parts.iter().map(|part| part.hold.clone()).collect();
+        let first = parts.remove(0);
+        Hold::join(&holds);
+        Some(Self {
+            rest: Rest(parts),
+            first,
+        })
+    }
+
+    fn parts(&self) -> impl DoubleEndedIterator<Item = &Part> {
+        std::iter::once(&self.first).chain(&self.rest.0)
+    }
+
+    /// The name of the lock; of a multi-lock the first one.
     #[must_use]
     pub fn name(&self) -> &LockName {
-        self.hold.id.resource().name()
+        self.first.name()
     }
 
-    /// The id of this hold. It is a capability: whoever has it can release the lock.
+    /// The id of this hold; of a multi-lock the first one. It is a capability: whoever has it can
+    /// release the lock.
     #[must_use]
     pub fn id(&self) -> &HoldId {
-        &self.hold.id
+        &self.first.hold.id
     }
 
-    /// The fencing token: greater than that of every earlier holder of this name.
+    /// The fencing token: greater than that of every earlier holder of this name. A reader has the
+    /// token of the last writer, or 0 if there was none. Of a multi-lock, that of the first name;
+    /// [`holds`](Self::holds) has all.
     #[must_use]
     pub fn fence(&self) -> Fence {
-        self.hold.fence
+        self.first.hold.fence()
+    }
+
+    /// Every hold and its fencing token: one, or for a multi-lock one for each name, in order.
+    pub fn holds(&self) -> impl Iterator<Item = (&HoldId, Fence)> {
+        self.parts().map(|part| (&part.hold.id, part.hold.fence()))
+    }
+
+    /// How the lock is held.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.first.hold.mode()
+    }
+
+    /// Which segment of a segmented lock this is, counted from 0; `None` for any other lock.
+    #[must_use]
+    pub fn segment(&self) -> Option<u32> {
+        self.mode().segment()
     }
 
     /// Whether the lock is ours at this moment. No I/O: compares the clock with the deadline of
     /// the last confirmed renewal. Once `false`, it stays so.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.hold.is_held()
+        self.parts().all(|part| part.hold.is_held())
     }
 
     /// The moment from which the lock must not be relied on, unless a renewal moves it.
+    ///
+    /// Of a multi-lock over several lockers, that of the part with the least time left, on
+    /// [its clock](Self::clock).
     #[must_use]
     pub fn valid_until(&self) -> Instant {
-        self.hold.valid_until()
+        self.soonest().hold.valid_until()
     }
 
     /// The time left until [`valid_until`](Self::valid_until).
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.hold.remaining()
+        self.soonest().hold.remaining()
     }
 
     /// The clock of [`valid_until`](Self::valid_until).
     #[must_use]
     pub fn clock(&self) -> Clock {
-        self.core.clock
+        self.soonest().core.clock
+    }
+
+    fn soonest(&self) -> &Part {
+        let rest = self.rest.0.iter();
+        rest.fold(&self.first, |soonest, part| {
+            if part.hold.remaining() < soonest.hold.remaining() {
+                part
+            } else {
+                soonest
+            }
+        })
+    }
+
+    fn loss(&self) -> Option<LossReason> {
+        self.parts().find_map(|part| part.hold.loss())
     }
 
     /// Waits until the lock is lost, and says why. Returns at once if it was lost before.
@@ -130,13 +188,13 @@ impl Guard {
     /// Dropping the future changes nothing.
     pub async fn lost(&self) -> LossReason {
         loop {
-            if let Some(reason) = self.hold.loss() {
+            if let Some(reason) = self.loss() {
                 return reason;
             }
             // The watchdog tells, unless the runtime on which it lives has ended or is stuck.
-            let look_again = self.hold.remaining().min(Duration::from_secs(1));
+            let look_again = self.remaining().min(Duration::from_secs(1));
             tokio::select! {
-                () = self.hold.token().cancelled() => {}
+                () = self.first.hold.token().cancelled() => {}
                 () = tokio::time::sleep(look_again) => {}
             }
         }
@@ -146,7 +204,47 @@ impl Guard {
     /// but your copy.
     #[must_use]
     pub fn cancellation_token(&self) -> CancellationToken {
-        self.hold.token().child_token()
+        self.first.hold.token().child_token()
+    }
+
+    /// Waits until somebody asks for the lock, with
+    /// [`Locker::request_release`](crate::Locker::request_release). Returns at once if that was
+    /// before.
+    ///
+    /// It is a request: whoever does not heed it keeps the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockkit_core::Result<()> {
+    /// use lockkit_core::{Locker, Memory};
+    ///
+    /// let locker = Locker::new(Memory::new())?;
+    /// let guard = locker.mutex("index").lock().await?;
+    /// let resource = guard.id().resource().clone();
+    /// let work = tokio::spawn(async move {
+    ///     // … one piece of work after the other, until somebody needs the lock …
+    ///     guard.revocation_requested().await;
+    ///     guard.unlock().await
+    /// });
+    /// assert_eq!(locker.request_release(&resource).await?, 1);
+    /// assert!(work.await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn revocation_requested(&self) {
+        self.first.hold.asked_token().cancelled().await;
+    }
+
+    /// Whether somebody has asked for the lock. No I/O.
+    #[must_use]
+    pub fn is_revocation_requested(&self) -> bool {
+        self.first.hold.is_asked_to_release()
     }
 
     /// Runs `work` while the lock is held, and drops it where it stands when the lock is lost.
@@ -166,13 +264,21 @@ impl Guard {
         };
         match done {
             Some(done) if self.is_held() => Ok(done),
-            _ => Err(self.lost_error()),
+            _ => Err(self.lost_part().lost_error()),
         }
+    }
+
+    fn lost_part(&self) -> &Part {
+        let mut parts = self.parts();
+        parts
+            .find(|part| part.hold.loss().is_some())
+            .unwrap_or(&self.first)
     }
 
     /// Releases the lock and tells whether it was still ours.
     ///
-    /// For a reentrant owner only the last guard releases; the others just end.
+    /// For a reentrant owner only the last guard releases; the others just end. A multi-lock
+    /// releases all parts, the last first, whatever becomes of one of them.
     ///
     /// # Errors
     ///
@@ -182,72 +288,101 @@ impl Guard {
     /// # Cancel safety
     ///
     /// Once this was called the lock is let go, whether or not the future is awaited to its end.
-    pub async fn unlock(mut self) -> Result<Unlocked> {
-        self.armed = false;
-        let _open = self.core.under_way();
-        if !self.hold.unshare() {
-            return Ok(self.hold.loss().map_or(Unlocked::Clean, Unlocked::Lost));
+    pub async fn unlock(self) -> Result<Unlocked> {
+        let Self { mut rest, first } = self;
+        if rest.0.is_empty() {
+            return first.unlock().await;
         }
-        let ended = self.hold.end_by_release();
-        self.core.watchdog.forget(&self.hold.id);
-        self.forget_owner();
-        if let Err(reason) = ended {
-            self.core
-                .watchdog
-                .release_later(self.hold.id.clone(), self.ttl);
-            return Ok(Unlocked::Lost(reason));
+        let mut outcome = Ok(Unlocked::Clean);
+        while let Some(part) = rest.0.pop() {
+            outcome = worse(outcome, part.unlock().await);
         }
-        let releasing = Releasing::new(&self.core, self.hold.id.clone(), self.ttl);
-        match self.core.bounded(releasing).await? {
-            Released::Done => Ok(Unlocked::Clean),
-            Released::NotHeld => Ok(Unlocked::Lost(LossReason::Gone)),
-        }
+        worse(outcome, first.unlock().await)
     }
 
     /// Lets the hold outlive this guard and this process: from now on it lives by its own expiry,
     /// `ttl` from now, without a watchdog, and is renewed or released by its id from any process,
     /// through [`Locker::renew`](crate::Locker::renew) and
-    /// [`Locker::release`](crate::Locker::release).
+    /// [`Locker::release`](crate::Locker::release). So a permit of a semaphore becomes one with an
+    /// id and an expiry of its own.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] if `ttl` is out of range or the owner holds other guards of
-    /// this lock; [`ErrorKind::Lost`] if the lock was lost before; [`ErrorKind::Unavailable`] if
-    /// the service did not confirm. After an error the lock is released.
+    /// [`ErrorKind::InvalidArgument`] if `ttl` is out of range, the owner holds other guards of
+    /// this lock, or it is a multi-lock; [`ErrorKind::Lost`] if the lock was lost before;
+    /// [`ErrorKind::Unavailable`] if the service did not confirm. After an error the lock is
+    /// released.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future releases the lock.
-    pub async fn detach(mut self, ttl: Duration) -> Result<HoldId> {
-        self.core.backend.descriptor().check_ttl(ttl)?;
-        let _open = self.core.under_way();
-        if !self.hold.seclude() {
-            let message = "this owner holds other guards of the lock; drop those first";
-            return Err(self.core.error(ErrorKind::InvalidArgument, message));
+    pub async fn detach(self, ttl: Duration) -> Result<HoldId> {
+        self.single("detached")?.detach(ttl).await
+    }
+
+    /// Turns a writer into a reader in one step: nobody writes in between, and the readers that
+    /// come next in line enter at once. Keeps the fence.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] if this is not a guard of a
+    /// [`ReadWriteLock`](crate::ReadWriteLock), or the owner holds other guards of it;
+    /// [`ErrorKind::Lost`] if the lock was lost before; [`ErrorKind::Unavailable`] if the service
+    /// did not confirm. After an error the lock is released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lock.
+    pub async fn downgrade(self) -> Result<Self> {
+        let part = self.half_of_read_write()?;
+        if part.hold.mode() == Mode::Shared || part.convert(Mode::Shared).await? {
+            return Ok(Self::new(part));
         }
-        self.secluded = true;
-        if self.hold.loss().is_some() {
-            return Err(self.lost_error());
+        let message = "the backend would not let a writer become a reader";
+        Err(part.core.error(ErrorKind::Unexpected, message))
+    }
+
+    /// Turns a reader into a writer in one step, if nobody else reads and nobody waits: otherwise
+    /// it stays the reader that it was. Never waits, because two readers that each waited for the
+    /// other to stop would wait for ever: to write at last, unlock and lock anew.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] if this is not a guard of a
+    /// [`ReadWriteLock`](crate::ReadWriteLock); [`ErrorKind::Lost`] if the lock was lost before;
+    /// [`ErrorKind::Unavailable`] if the service did not confirm. After an error the lock is
+    /// released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lock.
+    pub async fn try_upgrade(self) -> Result<Upgraded> {
+        let part = self.half_of_read_write()?;
+        let writes = part.hold.mode() == Mode::Exclusive || part.convert(Mode::Exclusive).await?;
+        let guard = Self::new(part);
+        Ok(if writes {
+            Upgraded::Writer(guard)
+        } else {
+            Upgraded::Reader(guard)
+        })
+    }
+
+    fn half_of_read_write(self) -> Result<Part> {
+        let part = self.single("converted")?;
+        if part.hold.id.resource().primitive() == Primitive::ReadWrite {
+            return Ok(part);
         }
-        // If nobody knows how this ends, it has to be undone for as long as it may live.
-        self.ttl = self.ttl.max(ttl);
-        let extend = async { Ok(self.core.backend.extend(&self.hold.id, ttl).await) };
-        match self.core.bounded(extend).await? {
-            Renewal::Renewed { .. } => {}
-            Renewal::Gone => {
-                self.hold.lose(LossReason::Gone);
-                return Err(self.lost_error());
-            }
-            Renewal::Unknown(error) => return Err(error),
+        let message = "only a read-write lock is downgraded or upgraded";
+        Err(part.core.error(ErrorKind::InvalidArgument, message))
+    }
+
+    fn single(self, done: &str) -> Result<Part> {
+        let Self { rest, first } = self;
+        if rest.0.is_empty() {
+            return Ok(first);
         }
-        if self.hold.end_by_release().is_err() {
-            // It was told as lost meanwhile, and so it is released.
-            return Err(self.lost_error());
-        }
-        self.armed = false;
-        self.core.watchdog.forget(&self.hold.id);
-        self.forget_owner();
-        Ok(self.hold.id.clone())
+        let message = format!("a multi-lock cannot be {done}; take its names one by one");
+        Err(first.core.error(ErrorKind::InvalidArgument, message))
     }
 
     /// The OS file lock that shows this process to be alive, where the backend keeps one.
@@ -256,41 +391,25 @@ impl Guard {
     /// until the child has ended too or the lease runs out.
     #[must_use]
     pub fn session_file(&self) -> Option<File> {
-        self.core.backend.session_file(&self.hold.id)
-    }
-
-    fn lost_error(&self) -> Error {
-        let reason = self.hold.loss().unwrap_or(LossReason::Expired);
-        lost(&self.core, self.name(), reason).with("fence", self.fence())
-    }
-
-    fn forget_owner(&self) {
-        if let Some(owner) = &self.owner {
-            self.core.owners.tidy(self.hold.id.resource(), owner);
-        }
+        self.first.core.backend.session_file(&self.first.hold.id)
     }
 }
 
-pub(crate) fn lost(core: &Core, name: &LockName, reason: LossReason) -> Error {
-    let message = format!("{reason}; stop the work, and take the lock again to go on");
-    core.error(ErrorKind::Lost, message).with("name", name)
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if self.armed && (self.secluded || self.hold.unshare()) {
-            // However it ended, nobody may believe in it any more, and the service is told.
-            let _ = self.hold.end_by_release();
-            self.core
-                .watchdog
-                .release_later(self.hold.id.clone(), self.ttl);
-            self.forget_owner();
-        }
+fn worse(one: Result<Unlocked>, other: Result<Unlocked>) -> Result<Unlocked> {
+    match (one, other) {
+        (Ok(Unlocked::Clean), other) => other,
+        (Ok(lost), Ok(_)) => Ok(lost),
+        (Ok(_), Err(error)) | (Err(error), _) => Err(error),
     }
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.hold, f)
+        if self.rest.0.is_empty() {
+            return fmt::Debug::fmt(&self.first.hold, f);
+        }
+        f.debug_list()
+            .entries(self.parts().map(|part| &part.hold))
+            .finish()
     }
 }

@@ -1,13 +1,13 @@
 //! The local truth about one hold: until when, and how it ended.
 
 use std::fmt;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Fence, Grant, HoldId, Instant, valid_until};
+use crate::{Clock, Fence, Grant, HoldId, Instant, Mode, Pick, valid_until};
 
 /// Why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,11 @@ const CLOSED: u8 = 4;
 /// revive anything, whatever it writes.
 pub(crate) struct Hold {
     pub(crate) id: HoldId,
-    pub(crate) fence: Fence,
+    /// As it was granted; for a read-write lock, `shared` says how it is held now.
+    mode: Mode,
+    shared: AtomicBool,
+    /// Rises when a reader becomes a writer.
+    fence: AtomicU64,
     clock: Clock,
     valid_until: AtomicU64,
     /// When the confirmed request left that `valid_until` counts from. Changed by the watchdog
@@ -55,25 +59,62 @@ pub(crate) struct Hold {
     guards: AtomicU32,
     /// Made when first asked for: most guards never need one.
     token: OnceLock<CancellationToken>,
+    asked_to_release: AtomicBool,
+    /// The same, for whoever waits for that.
+    asked_token: OnceLock<CancellationToken>,
+    /// The other parts of a multi-lock: lost together with this one.
+    kin: OnceLock<Box<[Weak<Hold>]>>,
 }
 
 impl Hold {
-    pub(crate) fn new(id: HoldId, clock: Clock, grant: Grant) -> Self {
+    pub(crate) fn new(id: HoldId, mode: Mode, clock: Clock, grant: Grant) -> Self {
         let Grant {
             fence,
             sent_at,
             ttl,
+            segment,
         } = grant;
+        let mode = match (mode, segment) {
+            (Mode::Segment { of, .. }, Some(segment)) => Mode::Segment {
+                pick: Pick::Only(segment),
+                of,
+            },
+            _ => mode,
+        };
         Self {
             id,
-            fence,
+            mode,
+            shared: AtomicBool::new(mode == Mode::Shared),
+            fence: AtomicU64::new(fence.get()),
             clock,
             valid_until: AtomicU64::new(valid_until(sent_at, ttl).as_nanos()),
             confirmed: AtomicU64::new(sent_at.as_nanos()),
             end: AtomicU8::new(HELD),
             guards: AtomicU32::new(1),
             token: OnceLock::new(),
+            asked_to_release: AtomicBool::new(false),
+            asked_token: OnceLock::new(),
+            kin: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        Fence::new(self.fence.load(SeqCst))
+    }
+
+    /// How it is held now.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.mode {
+            Mode::Exclusive | Mode::Shared if self.shared.load(SeqCst) => Mode::Shared,
+            Mode::Shared => Mode::Exclusive,
+            mode => mode,
+        }
+    }
+
+    /// The service has confirmed that it is held in this mode, with this fence.
+    pub(crate) fn converted(&self, mode: Mode, fence: Fence) {
+        self.fence.store(fence.get(), SeqCst);
+        self.shared.store(mode == Mode::Shared, SeqCst);
     }
 
     pub(crate) fn valid_until(&self) -> Instant {
@@ -140,13 +181,79 @@ impl Hold {
 
     fn finish(&self, end: u8) -> bool {
         let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
-        if first
-            && end != RELEASED
-            && let Some(token) = self.token.get()
-        {
-            token.cancel();
+        if first && end != RELEASED {
+            if let Some(token) = self.token.get() {
+                token.cancel();
+            }
+            for other in self.kin() {
+                other.end_with_kin(end);
+            }
         }
         first
+    }
+
+    fn end_with_kin(&self, end: u8) {
+        let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
+        if first && let Some(token) = self.token.get() {
+            token.cancel();
+        }
+    }
+
+    /// Makes these holds the parts of one: whatever ends one of them by a loss ends all.
+    pub(crate) fn join(parts: &[Arc<Self>]) {
+        for part in parts {
+            let others = parts.iter().filter(|other| !Arc::ptr_eq(part, other));
+            // Done once, when the holds are new.
+            let _ = part.kin.set(others.map(Arc::downgrade).collect());
+        }
+        // What was lost or asked before it had kin.
+        for part in parts {
+            if let Some(reason) = part.loss() {
+                for other in part.kin() {
+                    other.lose(reason);
+                }
+            }
+            if part.is_asked_to_release() {
+                part.ask_to_release();
+            }
+        }
+    }
+
+    fn kin(&self) -> impl Iterator<Item = Arc<Self>> {
+        self.kin
+            .get()
+            .into_iter()
+            .flatten()
+            .filter_map(Weak::upgrade)
+    }
+
+    /// Somebody asks the holder to let go.
+    pub(crate) fn ask_to_release(&self) {
+        self.asked();
+        for other in self.kin() {
+            other.asked();
+        }
+    }
+
+    fn asked(&self) {
+        self.asked_to_release.store(true, SeqCst);
+        if let Some(token) = self.asked_token.get() {
+            token.cancel();
+        }
+    }
+
+    pub(crate) fn is_asked_to_release(&self) -> bool {
+        self.asked_to_release.load(SeqCst)
+    }
+
+    /// The token that is cancelled when somebody asks the holder to let go.
+    pub(crate) fn asked_token(&self) -> &CancellationToken {
+        let token = self.asked_token.get_or_init(CancellationToken::new);
+        // `asked` may have looked for the token just before it was made.
+        if self.is_asked_to_release() {
+            token.cancel();
+        }
+        token
     }
 
     /// The token that is cancelled when the hold is lost.
@@ -170,6 +277,11 @@ impl Hold {
         self.guards.fetch_sub(1, SeqCst) == 1
     }
 
+    /// Whether one guard alone has it.
+    pub(crate) fn is_unshared(&self) -> bool {
+        self.guards.load(SeqCst) == 1
+    }
+
     /// The only guard takes it for itself: from now on nobody can share it. `false` if others do.
     pub(crate) fn seclude(&self) -> bool {
         self.guards.compare_exchange(1, 0, SeqCst, SeqCst).is_ok()
@@ -184,7 +296,8 @@ impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hold")
             .field("id", &self.id)
-            .field("fence", &self.fence)
+            .field("mode", &self.mode())
+            .field("fence", &self.fence())
             .field("remaining", &self.remaining())
             .field("loss", &self.loss())
             .finish_non_exhaustive()
@@ -192,75 +305,5 @@ impl fmt::Debug for Hold {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{AttemptId, LockName, Primitive, Resource};
-
-    fn hold(ttl: Duration) -> Hold {
-        let resource = Resource::new(Primitive::Mutex, LockName::new("a").unwrap());
-        let id = HoldId::new(resource, AttemptId::random());
-        let grant = Grant {
-            fence: Fence::new(1),
-            sent_at: Clock::Tokio.now(),
-            ttl,
-        };
-        Hold::new(id, Clock::Tokio, grant)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_late_renewal_does_not_revive() {
-        let hold = hold(Duration::from_secs(1));
-        tokio::time::advance(Duration::from_secs(1)).await;
-        hold.renewed(Clock::Tokio.now(), Duration::from_secs(9));
-        assert_eq!(hold.loss(), Some(LossReason::Expired));
-        assert_eq!(hold.end_by_release(), Err(LossReason::Expired));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_request_that_left_last_counts() {
-        let hold = hold(Duration::from_secs(100));
-        let first = Clock::Tokio.now();
-        tokio::time::advance(Duration::from_secs(1)).await;
-        hold.renewed(Clock::Tokio.now(), Duration::from_secs(10));
-        assert_eq!(hold.remaining(), Duration::from_millis(9_400));
-        hold.renewed(first, Duration::from_secs(100));
-        assert_eq!(
-            hold.remaining(),
-            Duration::from_millis(9_400),
-            "an older answer"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_token_made_after_the_loss_is_cancelled() {
-        let hold = hold(Duration::from_secs(5));
-        hold.lose(LossReason::Gone);
-        hold.lose(LossReason::Closed);
-        assert!(hold.token().is_cancelled());
-        assert_eq!(
-            hold.loss(),
-            Some(LossReason::Gone),
-            "the first reason stays"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_release_is_no_loss() {
-        let hold = hold(Duration::from_secs(1));
-        let token = hold.token().clone();
-        assert_eq!(hold.end_by_release(), Ok(()));
-        tokio::time::advance(Duration::from_secs(2)).await;
-        assert!(!hold.is_held());
-        assert_eq!(hold.loss(), None);
-        assert!(!token.is_cancelled());
-    }
-
-    #[tokio::test]
-    async fn the_last_guard_is_last() {
-        let hold = hold(Duration::from_secs(1));
-        assert!(hold.share());
-        assert!(!hold.unshare());
-        assert!(hold.unshare());
-        assert!(!hold.share(), "nobody joins a hold that is being released");
-    }
-}
+#[path = "hold_tests.rs"]
+mod tests;

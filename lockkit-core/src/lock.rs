@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Guard, Mutex, Result, Unlocked};
+use crate::{
+    Guard, MultiLock, Mutex, ReadLock, Result, SegmentedLock, Semaphore, Unlocked, WriteLock,
+};
 
-/// A lock, whatever its kind: for code that takes `&dyn DistributedLock`.
+/// A lock, whatever its kind, for code that takes `&dyn DistributedLock`: a mutex, either half of a
+/// read-write lock, permits of a semaphore, any segment of a segmented lock, several names at once.
 ///
 /// # Examples
 ///
@@ -64,19 +67,32 @@ pub trait DistributedLock: Debug + Send + Sync {
     async fn unlock(&self, guard: Guard) -> Result<Unlocked>;
 }
 
-#[async_trait]
-impl DistributedLock for Mutex {
-    async fn lock(&self) -> Result<Guard> {
-        Self::lock(self).await
-    }
+macro_rules! implement {
+    ($($lock:ident: $take:ident, $try:ident;)*) => {$(
+        #[async_trait]
+        impl DistributedLock for $lock {
+            async fn lock(&self) -> Result<Guard> {
+                self.$take().await
+            }
 
-    async fn try_lock(&self) -> Result<Option<Guard>> {
-        Self::try_lock(self).await
-    }
+            async fn try_lock(&self) -> Result<Option<Guard>> {
+                self.$try().await
+            }
 
-    async fn unlock(&self, guard: Guard) -> Result<Unlocked> {
-        guard.unlock().await
-    }
+            async fn unlock(&self, guard: Guard) -> Result<Unlocked> {
+                guard.unlock().await
+            }
+        }
+    )*};
+}
+
+implement! {
+    Mutex: lock, try_lock;
+    ReadLock: lock, try_lock;
+    WriteLock: lock, try_lock;
+    Semaphore: acquire, try_acquire;
+    SegmentedLock: lock_any, try_lock_any;
+    MultiLock: lock, try_lock;
 }
 
 macro_rules! forward {

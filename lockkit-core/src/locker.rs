@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::guard::lost;
 use crate::hold::LossReason;
+use crate::part::lost;
 use crate::releasing::Releasing;
 use crate::{
-    Backend, Descriptor, HoldId, LockName, LockerOptions, Mutex, Primitive, Released, Renewal,
-    Resource, Result, Snapshot,
+    Backend, Descriptor, HoldId, Latch, LockerOptions, MultiLock, Mutex, Primitive, ReadWriteLock,
+    Released, Renewal, Resource, Result, SegmentedLock, Semaphore, Snapshot,
 };
 
 /// Locks on one backend. Clones share everything: sessions, connections and the watchdog.
@@ -82,7 +82,43 @@ impl Locker {
     /// Cheap, and no I/O; the same name gives the same lock everywhere. A name that is empty or
     /// too long is an error when the lock is taken.
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        Mutex::new(Arc::clone(&self.core), LockName::new(name))
+        Mutex::new(&self.core, name)
+    }
+
+    /// The read-write lock of this name, to be configured and taken by one of its halves.
+    ///
+    /// Cheap, and no I/O; a bad name is an error when it is taken.
+    pub fn read_write(&self, name: impl AsRef<str>) -> ReadWriteLock {
+        ReadWriteLock::new(&self.core, name)
+    }
+
+    /// The semaphore of this name, with so many permits in all.
+    ///
+    /// Cheap, and no I/O; a bad name or limit is an error when a permit is taken.
+    pub fn semaphore(&self, name: impl AsRef<str>, limit: u32) -> Semaphore {
+        Semaphore::new(&self.core, name, limit)
+    }
+
+    /// The lock of this name in so many segments.
+    ///
+    /// Cheap, and no I/O; a bad name or number is an error when a segment is taken.
+    pub fn segmented(&self, name: impl AsRef<str>, segments: u32) -> SegmentedLock {
+        SegmentedLock::new(&self.core, name, segments)
+    }
+
+    /// The latch of this name, to be set, counted down and waited for.
+    ///
+    /// Cheap, and no I/O; a bad name is an error when it is used.
+    pub fn latch(&self, name: impl AsRef<str>) -> Latch {
+        Latch::new(&self.core, name)
+    }
+
+    /// The mutexes of all these names as one lock: all or nothing. See [`MultiLock`], which joins
+    /// locks of several lockers too.
+    ///
+    /// Cheap, and no I/O; a bad name, or none at all, is an error when it is taken.
+    pub fn multi_lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
+        MultiLock::across(names.into_iter().map(|name| self.mutex(name)))
     }
 
     /// Renews a detached hold: it now runs out `ttl` from now. From any process.
@@ -97,7 +133,7 @@ impl Locker {
     ///
     /// The renewal may or may not have taken effect.
     pub async fn renew(&self, id: &HoldId, ttl: Duration) -> Result<()> {
-        self.open()?;
+        self.core.check_not_closed()?;
         self.descriptor().check_ttl(ttl)?;
         match self
             .core
@@ -122,7 +158,7 @@ impl Locker {
     ///
     /// Once this was polled the hold is let go.
     pub async fn release(&self, id: &HoldId) -> Result<Released> {
-        self.open()?;
+        self.core.check_not_closed()?;
         // A guard of it in this process must not believe in it any more.
         if !self.core.watchdog.let_go(id) {
             return Ok(Released::Done); // A claim of ours, about to withdraw.
@@ -143,7 +179,7 @@ impl Locker {
     ///
     /// Reads only.
     pub async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
-        self.open()?;
+        self.core.check_not_closed()?;
         self.core.bounded(self.core.backend.inspect(resource)).await
     }
 
@@ -157,7 +193,7 @@ impl Locker {
     ///
     /// Reads only.
     pub async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
-        self.open()?;
+        self.core.check_not_closed()?;
         self.core.bounded(self.core.backend.list(prefix)).await
     }
 
@@ -172,8 +208,28 @@ impl Locker {
     ///
     /// The eviction may or may not have taken effect.
     pub async fn evict(&self, id: &HoldId) -> Result<Released> {
-        self.open()?;
+        self.core.check_not_closed()?;
         self.core.bounded(self.core.backend.evict(id)).await
+    }
+
+    /// Asks every live holder of a resource to let go; how many were asked.
+    ///
+    /// It is a request: their guards tell whoever waits for
+    /// [`Guard::revocation_requested`](crate::Guard::revocation_requested), and nothing else
+    /// happens. Detached holds have nobody to ask.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend did not confirm; some may have been asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// They may or may not have been asked.
+    pub async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        self.core.check_not_closed()?;
+        self.core
+            .bounded(self.core.backend.request_release(resource))
+            .await
     }
 
     /// Asks the service whether it is well: facts as name and value, for people.
@@ -186,7 +242,7 @@ impl Locker {
     ///
     /// Reads only.
     pub async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
-        self.open()?;
+        self.core.check_not_closed()?;
         self.core.bounded(self.core.backend.probe()).await
     }
 
@@ -207,12 +263,5 @@ impl Locker {
     /// The locker is closed from the first poll on; only the proof is lost.
     pub async fn close(&self) -> Result<()> {
         self.core.close().await
-    }
-
-    fn open(&self) -> Result<()> {
-        if self.core.closed.is_cancelled() {
-            return Err(self.core.closed_error());
-        }
-        Ok(())
     }
 }

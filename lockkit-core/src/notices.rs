@@ -22,6 +22,13 @@ impl Notices {
             watchdog.gone(id);
         }
     }
+
+    /// Somebody asks the holder to let go. Its guard tells whoever wants to know.
+    pub fn release_requested(&self, id: &HoldId) {
+        if let Some(watchdog) = self.0.upgrade() {
+            watchdog.release_requested(id);
+        }
+    }
 }
 
 impl fmt::Debug for Notices {

@@ -15,13 +15,49 @@ pub struct Snapshot {
     pub holders: Vec<Holder>,
     /// Who waits, first in line first, in the service's own order.
     pub waiters: Vec<Waiter>,
+    /// How many permits or segments there are, where the name has that.
+    pub size: Option<u32>,
+    /// The count of a latch; `None` unless it is one and was set.
+    pub latch: Option<LatchState>,
+}
+
+/// The count of a latch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatchState {
+    /// How many are still to come; it is open at 0.
+    pub left: u32,
+    /// What it was set to.
+    pub of: u32,
+}
+
+impl LatchState {
+    /// Whether everybody has come.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        self.left == 0
+    }
 }
 
 impl Snapshot {
-    /// Whether nobody holds and nobody waits.
+    /// A resource that nobody holds or waits for.
+    #[must_use]
+    pub const fn idle(resource: Resource, fence: Option<Fence>) -> Self {
+        Self {
+            resource,
+            fence,
+            holders: Vec::new(),
+            waiters: Vec::new(),
+            size: None,
+            latch: None,
+        }
+    }
+
+    /// Whether nobody holds, nobody waits, and no latch is waiting for participants.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.holders.is_empty() && self.waiters.is_empty()
+        self.holders.is_empty()
+            && self.waiters.is_empty()
+            && self.latch.is_none_or(LatchState::is_open)
     }
 }
 
@@ -42,6 +78,8 @@ pub struct Holder {
     pub remaining: Duration,
     /// Whether it lives by its own expiry instead of its process's session.
     pub detached: bool,
+    /// Whether its holder was asked to let go.
+    pub asked_to_release: bool,
 }
 
 /// One place in line.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockkit_core::{
-    Attempt, Backend, Claim, Descriptor, Error, ErrorKind, HoldId, Notices, Released, Renewal,
-    Resource, Result, Snapshot, Ticket,
+    Attempt, Backend, Claim, Converted, CountDown, Descriptor, Error, ErrorKind, HoldId, LockName,
+    Mode, Notices, Released, Renewal, Resource, Result, Snapshot, Ticket, Together,
 };
 
 /// What becomes of the requests of one client.
@@ -154,6 +154,42 @@ impl Backend for Wire {
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.backend.evict(id).await
+    }
+
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        let reply = self.line.send(self.backend.attempt_all(claims)).await;
+        reply.unwrap_or_else(|| Err(unreachable()))
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        let reply = self.line.send(self.backend.convert(id, mode)).await;
+        reply.unwrap_or_else(|| Err(unreachable()))
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        let reply = self.line.send(self.backend.request_release(resource)).await;
+        reply.unwrap_or_else(|| Err(unreachable()))
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        let reply = self.line.send(self.backend.set_size(resource, size)).await;
+        reply.unwrap_or_else(|| Err(unreachable()))
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        let reply = self
+            .line
+            .send(self.backend.set_latch(resource, count))
+            .await;
+        reply.unwrap_or_else(|| Err(unreachable()))
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        let reply = self
+            .line
+            .send(self.backend.count_down(resource, participant))
+            .await;
+        reply.unwrap_or_else(|| Err(unreachable()))
     }
 
     fn session_file(&self, id: &HoldId) -> Option<File> {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use lockkit::{
-    Backend, Claim, Descriptor, HoldId, Notices, Released, Renewal, Resource, Result, Snapshot,
-    Ticket,
+    Backend, Claim, Converted, CountDown, Descriptor, HoldId, LockName, Mode, Notices, Released,
+    Renewal, Resource, Result, Snapshot, Ticket, Together,
 };
 
 /// One call of `renew`.
@@ -84,6 +84,30 @@ impl<B: Backend> Backend for Watched<B> {
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.backend.evict(id).await
+    }
+
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        self.backend.attempt_all(claims).await
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        self.backend.convert(id, mode).await
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        self.backend.request_release(resource).await
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        self.backend.set_size(resource, size).await
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        self.backend.set_latch(resource, count).await
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        self.backend.count_down(resource, participant).await
     }
 
     fn session_file(&self, id: &HoldId) -> Option<File> {

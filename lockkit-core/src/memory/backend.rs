@@ -1,24 +1,24 @@
-//! The store and its clients.
+//! A client of a store, as core sees it.
 
 use std::fs::File;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use foldhash::HashMap;
 
-use super::entry::Entry;
+use super::MemoryStore;
 use super::ticket::MemoryTicket;
 use crate::{
-    Backend, Claim, Clock, Descriptor, Error, ErrorKind, FenceClass, Guarantee, HoldId, Instant,
-    Notices, Primitive, Released, Renewal, Resource, Result, Snapshot, Ticket,
+    Backend, Claim, Clock, Converted, CountDown, Descriptor, Error, ErrorKind, FenceClass,
+    Guarantee, HoldId, LockName, Mode, Notices, Primitive, Released, Renewal, Resource, Result,
+    Snapshot, Ticket, Together,
 };
 
 static DESCRIPTOR: Descriptor = Descriptor {
     driver: "memory",
     guarantee: Guarantee::Linearizable,
     fence: FenceClass::Durable,
-    primitives: &[Primitive::Mutex],
+    primitives: &Primitive::ALL,
     ttl: Duration::from_millis(10)..=Duration::from_secs(24 * 60 * 60),
     fair: true,
     wake_up: "in process",
@@ -26,92 +26,12 @@ static DESCRIPTOR: Descriptor = Descriptor {
     clock: Clock::Tokio,
 };
 
-/// What a server would be: the locks that several [`Memory`] clients share.
-///
-/// # Examples
-///
-/// Two lockers, as two services would have:
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> lockkit_core::Result<()> {
-/// use lockkit_core::{Locker, MemoryStore};
-///
-/// let store = MemoryStore::new();
-/// let (one, other) = (Locker::new(store.backend())?, Locker::new(store.backend())?);
-/// let guard = one.mutex("a").lock().await?;
-/// assert!(other.mutex("a").try_lock().await?.is_none());
-/// # drop(guard);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct MemoryStore(Arc<Mutex<Entries>>);
-
-#[derive(Debug, Default)]
-struct Entries {
-    /// Only what is held or waited for: an idle resource has no entry.
-    resources: HashMap<Resource, Entry>,
-    /// One counter for all names, so that idle names need not be remembered: what rises for all
-    /// rises for each.
-    fences: u64,
-}
-
-impl MemoryStore {
-    /// An empty store.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// A client of this store.
-    #[must_use]
-    pub fn backend(&self) -> Memory {
-        Memory {
-            store: self.clone(),
-            notices: OnceLock::new(),
-            closed: OnceLock::new(),
-        }
-    }
-
-    /// Works on the entry of a resource, after ending the leases that have run out.
-    pub(super) fn enter<T>(
-        &self,
-        resource: &Resource,
-        work: impl FnOnce(&mut Entry, Instant, &mut u64) -> T,
-    ) -> T {
-        let now = Clock::Tokio.now();
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Entries { resources, fences } = &mut *entries;
-        let Some(entry) = resources.get_mut(resource) else {
-            // Nobody waits here yet, so there is nobody to ring.
-            let mut entry = Entry::default();
-            let result = work(&mut entry, now, fences);
-            if !entry.is_idle() {
-                resources.insert(resource.clone(), entry);
-            }
-            return result;
-        };
-        entry.expire(now, fences);
-        let result = work(entry, now, fences);
-        let rings = std::mem::take(&mut entry.rings);
-        if entry.is_idle() {
-            resources.remove(resource);
-        }
-        drop(entries);
-        for waiter in rings {
-            waiter.notify_one();
-        }
-        result
-    }
-}
-
 /// A client of a [`MemoryStore`].
 #[derive(Debug)]
 pub struct Memory {
-    store: MemoryStore,
-    notices: OnceLock<Notices>,
-    closed: OnceLock<()>,
+    pub(super) store: MemoryStore,
+    pub(super) notices: OnceLock<Notices>,
+    pub(super) closed: OnceLock<()>,
 }
 
 impl Memory {
@@ -125,6 +45,18 @@ impl Memory {
     #[must_use]
     pub fn descriptor() -> &'static Descriptor {
         &DESCRIPTOR
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.get().is_some() {
+            let message = "this client was closed; take another from the store";
+            return Err(Error::new(ErrorKind::Closed, message));
+        }
+        Ok(())
+    }
+
+    fn notices(&self) -> Notices {
+        self.notices.get().cloned().unwrap_or_default()
     }
 
     fn renew_one(&self, id: &HoldId) -> Renewal {
@@ -177,14 +109,11 @@ impl Backend for Memory {
     }
 
     fn enter(&self, claim: Claim) -> Result<Box<dyn Ticket>> {
-        if self.closed.get().is_some() {
-            let message = "this client was closed; take another from the store";
-            return Err(Error::new(ErrorKind::Closed, message));
-        }
+        self.check_open()?;
         Ok(Box::new(MemoryTicket {
             store: self.store.clone(),
             claim,
-            notices: self.notices.get().cloned().unwrap_or_default(),
+            notices: self.notices(),
             wake: None,
         }))
     }
@@ -217,14 +146,9 @@ impl Backend for Memory {
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
-        let mut resources: Vec<Resource> = {
-            let entries = self.store.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let matches = |resource: &&Resource| resource.name().as_str().starts_with(prefix);
-            entries.resources.keys().filter(matches).cloned().collect()
-        };
-        resources.sort();
-        let mut snapshots = Vec::with_capacity(resources.len());
-        for resource in &resources {
+        let matches = |resource: &Resource| resource.name().as_str().starts_with(prefix);
+        let mut snapshots = Vec::new();
+        for resource in &self.store.resources(matches) {
             snapshots.push(self.inspect(resource).await?);
         }
         snapshots.retain(|snapshot| !snapshot.is_idle());
@@ -246,13 +170,60 @@ impl Backend for Memory {
         self.remove(id)
     }
 
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        self.check_open()?;
+        self.store.enter_all(claims, &self.notices())
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        self.store.enter(id.resource(), |entry, now, fences| {
+            entry.convert(id.attempt(), mode, now, fences)
+        })
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        let asked: Vec<_> = self.store.enter(resource, |entry, _, _| {
+            let live = entry.holds.iter_mut().filter(|held| !held.detached);
+            live.map(|held| {
+                held.asked_to_release = true;
+                (
+                    HoldId::new(resource.clone(), held.attempt),
+                    held.notices.clone(),
+                )
+            })
+            .collect()
+        });
+        for (id, notices) in &asked {
+            notices.release_requested(id);
+        }
+        Ok(asked.len())
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        Ok(self.store.enter(resource, |entry, now, fences| {
+            entry.set_size(size, now, fences)
+        }))
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        Ok(self
+            .store
+            .enter(resource, |entry, _, _| entry.set_latch(count)))
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        Ok(self
+            .store
+            .enter(resource, |entry, _, _| entry.count_down(participant)))
+    }
+
     fn session_file(&self, _: &HoldId) -> Option<File> {
         None
     }
 
     async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
-        let entries = self.store.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(vec![("resources", entries.resources.len().to_string())])
+        let resources = self.store.resources(|_| true);
+        Ok(vec![("resources", resources.len().to_string())])
     }
 
     async fn close(&self) -> Result<()> {

@@ -2,86 +2,55 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::admission::{self, Next};
-use crate::{AttemptId, Fence, Grant, HoldId, Holder, Instant, Label, Mode, Notices, Waiter};
-use crate::{Claim, Resource, Snapshot};
-
-/// One hold.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) attempt: AttemptId,
-    mode: Mode,
-    fence: Fence,
-    since: Instant,
-    /// When the lease was granted or last renewed.
-    renewed_at: Instant,
-    ttl: Duration,
-    label: Label,
-    detached: bool,
-    /// Whom to tell if an operator takes it away.
-    pub(super) notices: Notices,
-}
-
-impl Held {
-    pub(super) fn expires_at(&self) -> Instant {
-        self.renewed_at + self.ttl
-    }
-
-    pub(super) const fn grant(&self) -> Grant {
-        Grant {
-            fence: self.fence,
-            sent_at: self.renewed_at,
-            ttl: self.ttl,
-        }
-    }
-
-    pub(super) const fn renew(&mut self, now: Instant) -> Duration {
-        self.renewed_at = now;
-        self.ttl
-    }
-
-    pub(super) const fn detach(&mut self, now: Instant, ttl: Duration) {
-        self.detached = true;
-        self.renewed_at = now;
-        self.ttl = ttl;
-    }
-}
-
-/// One place in line.
-#[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) claim: Claim,
-    since: Instant,
-    expires_at: Instant,
-    passed_over: bool,
-    wake: Arc<Notify>,
-    notices: Notices,
-}
-
-impl Queued {
-    pub(super) fn renew(&mut self, now: Instant) -> Duration {
-        self.expires_at = now + self.claim.ttl;
-        self.claim.ttl
-    }
-}
+use super::held::{Held, Queued};
+use super::latch::Latch;
+use crate::admission::{self, Turn};
+use crate::{
+    AttemptId, Claim, Converted, Error, ErrorKind, Fence, Grant, Instant, Mode, Notices, Order,
+    Primitive, Resource, Result, Snapshot,
+};
 
 /// One resource.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Entry {
+    primitive: Primitive,
     pub(super) holds: Vec<Held>,
     pub(super) queue: VecDeque<Queued>,
     last_fence: Option<Fence>,
+    /// The permits or segments that there are.
+    size: Option<u32>,
+    pub(super) latch: Option<Latch>,
     /// Whom to ring once the store's lock is let go: a waker may come back to it.
     pub(super) rings: Vec<Arc<Notify>>,
 }
 
 impl Entry {
+    pub(super) const fn new(primitive: Primitive) -> Self {
+        Self {
+            primitive,
+            holds: Vec::new(),
+            queue: VecDeque::new(),
+            last_fence: None,
+            size: None,
+            latch: None,
+            rings: Vec::new(),
+        }
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.holds.is_empty() && self.queue.is_empty()
+    }
+
+    /// Whether an entry made anew would be as good: idle, and without anything that outlasts its
+    /// holders: a size, a count, the fence that readers are shown.
+    pub(super) fn is_forgettable(&self) -> bool {
+        self.is_idle()
+            && self.size.is_none()
+            && self.latch.is_none()
+            && (self.primitive != Primitive::ReadWrite || self.last_fence.is_none())
     }
 
     /// Ends leases that have run out and lets in who comes next.
@@ -106,46 +75,93 @@ impl Entry {
         notices: &Notices,
         now: Instant,
         fences: &mut u64,
-    ) -> Option<Grant> {
+    ) -> Result<Option<Grant>> {
         if let Some(held) = self.holds.iter().find(|held| held.attempt == claim.attempt) {
-            return Some(held.grant());
+            return Ok(Some(held.grant()));
         }
-        let place = self
-            .queue
-            .iter()
-            .position(|queued| queued.claim.attempt == claim.attempt);
+        let place = self.place(claim.attempt);
         if let Some(place) = place {
             self.queue[place].renew(now);
         }
-        let holds = self.modes();
-        let enters = match place {
-            Some(0) => admission::compatible(claim.mode, &holds),
-            Some(_) => false,
-            None => {
-                let waiting = self.queue.len();
-                admission::newcomer_enters(claim.mode, claim.order, &holds, waiting)
+        if self.primitive == Primitive::Latch {
+            if self.passes_latch(place) {
+                return Ok(Some(Grant {
+                    fence: Fence::new(0),
+                    sent_at: now,
+                    ttl: claim.ttl,
+                    segment: None,
+                }));
             }
-        };
-        if enters {
-            if place.is_some() {
-                self.queue.pop_front();
+        } else if let Some(mode) = self.entry_of(claim, place)? {
+            if let Some(place) = place {
+                self.queue.remove(place);
             }
-            let grant = self.admit(claim, notices, now, fences);
+            self.size = self.size.or(mode.size());
+            let grant = self.admit(claim, mode, notices, now, fences);
             // A shared hold or a permit may leave room for the next in line as well.
             self.advance(now, fences);
-            return Some(grant);
+            return Ok(Some(grant));
         }
         if place.is_none() && claim.wait {
-            self.queue.push_back(Queued {
-                claim: claim.clone(),
-                since: now,
-                expires_at: now + claim.ttl,
-                passed_over: false,
-                wake: Arc::clone(wake.get_or_insert_default()),
-                notices: notices.clone(),
-            });
+            self.size = self.size.or(claim.mode.size());
+            let wake = Arc::clone(wake.get_or_insert_default());
+            self.queue.push_back(Queued::new(claim, wake, notices, now));
         }
-        None
+        Ok(None)
+    }
+
+    /// Whether a newcomer could enter now.
+    pub(super) fn would_enter(&self, claim: &Claim) -> Result<bool> {
+        let is_held = self.holds.iter().any(|held| held.attempt == claim.attempt);
+        Ok(is_held || self.entry_of(claim, self.place(claim.attempt))?.is_some())
+    }
+
+    fn place(&self, attempt: AttemptId) -> Option<usize> {
+        self.queue
+            .iter()
+            .position(|queued| queued.claim.attempt == attempt)
+    }
+
+    /// How a claim would enter now.
+    fn entry_of(&self, claim: &Claim, place: Option<usize>) -> Result<Option<Mode>> {
+        let mut mode = claim.mode;
+        if let Some(size) = self.size {
+            match place {
+                None => mode.check_size(size)?,
+                Some(_) => mode.check_fits(size)?,
+            }
+            mode = mode.resized(size);
+        }
+        let (order, before) = match place {
+            None => (claim.order, self.queue.len()),
+            Some(place) => (Order::Fair, place),
+        };
+        let before = self
+            .queue
+            .iter()
+            .take(before)
+            .map(|queued| queued.claim.mode);
+        Ok(admission::enters(mode, order, &self.modes(), before))
+    }
+
+    fn passes_latch(&mut self, place: Option<usize>) -> bool {
+        let is_open = self.latch.as_ref().is_some_and(Latch::is_open);
+        match place {
+            Some(place) if is_open || self.queue[place].passed => {
+                self.queue.remove(place);
+                true
+            }
+            Some(_) => false,
+            None => is_open,
+        }
+    }
+
+    /// Lets everybody pass who waits at a latch that has opened.
+    pub(super) fn pass_all(&mut self) {
+        for queued in &mut self.queue {
+            queued.passed = true;
+            self.rings.push(Arc::clone(&queued.wake));
+        }
     }
 
     /// Removes a hold or a place in line; whether there was one.
@@ -160,49 +176,103 @@ impl Entry {
         removed
     }
 
-    /// Lets in whoever may come next, first in line first.
+    /// See [`Backend::convert`](crate::Backend::convert).
+    pub(super) fn convert(
+        &mut self,
+        attempt: AttemptId,
+        mode: Mode,
+        now: Instant,
+        fences: &mut u64,
+    ) -> Result<Converted> {
+        let alone = self.holds.len() == 1 && self.queue.is_empty();
+        let Some(held) = self.holds.iter_mut().find(|held| held.attempt == attempt) else {
+            return Ok(Converted::NotHeld);
+        };
+        match (held.mode, mode) {
+            (before, after) if before == after => {}
+            (Mode::Exclusive, Mode::Shared) => {
+                held.mode = mode;
+                let fence = held.fence;
+                self.advance(now, fences);
+                return Ok(Converted::Done(fence));
+            }
+            (Mode::Shared, Mode::Exclusive) => {
+                if !alone {
+                    return Ok(Converted::Busy);
+                }
+                *fences += 1;
+                held.mode = mode;
+                held.fence = Fence::new(*fences);
+                self.last_fence = Some(held.fence);
+            }
+            (before, after) => {
+                let message = format!("a hold that is {before} cannot become {after}");
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
+            }
+        }
+        Ok(Converted::Done(held.fence))
+    }
+
+    /// See [`Backend::set_size`](crate::Backend::set_size).
+    pub(super) fn set_size(&mut self, size: u32, now: Instant, fences: &mut u64) -> bool {
+        if self.primitive == Primitive::Segmented && !self.is_idle() {
+            return false;
+        }
+        self.size = Some(size);
+        for held in &mut self.holds {
+            held.mode = held.mode.resized(size);
+        }
+        for queued in &mut self.queue {
+            queued.claim.mode = queued.claim.mode.resized(size);
+            if queued.claim.mode.check_fits(size).is_err() {
+                self.rings.push(Arc::clone(&queued.wake));
+            }
+        }
+        self.advance(now, fences);
+        true
+    }
+
+    /// Lets in whoever may come next, in order.
     fn advance(&mut self, now: Instant, fences: &mut u64) {
-        while let Some(first) = self.queue.front_mut() {
-            let holds: Vec<Mode> = self.holds.iter().map(|held| held.mode).collect();
-            let (mode, order) = (first.claim.mode, first.claim.order);
-            match admission::next(mode, order, first.passed_over, &holds) {
-                Next::Wait => return,
-                Next::Wake => {
+        if self.primitive == Primitive::Latch || self.queue.is_empty() {
+            return;
+        }
+        let turns = admission::turn(&self.modes(), self.queue.iter().map(Queued::standing));
+        // From behind, so that the places before stay where they are.
+        let mut admitted = Vec::with_capacity(turns.len());
+        for (place, turn) in turns.into_iter().rev() {
+            match turn {
+                Turn::Wake => {
+                    let first = &mut self.queue[place];
                     first.passed_over = true;
                     self.rings.push(Arc::clone(&first.wake));
-                    return;
                 }
-                Next::HandOver => {
-                    let Some(first) = self.queue.pop_front() else {
-                        return;
-                    };
-                    self.admit(&first.claim, &first.notices, now, fences);
-                    self.rings.push(Arc::clone(&first.wake));
-                }
+                Turn::HandOver(mode) => admitted.extend(self.queue.remove(place).zip(Some(mode))),
             }
+        }
+        for (queued, mode) in admitted.into_iter().rev() {
+            self.admit(&queued.claim, mode, &queued.notices, now, fences);
+            self.rings.push(queued.wake);
         }
     }
 
-    fn admit(&mut self, claim: &Claim, notices: &Notices, now: Instant, fences: &mut u64) -> Grant {
-        *fences += 1;
-        let fence = Fence::new(*fences);
-        self.last_fence = Some(fence);
-        self.holds.push(Held {
-            attempt: claim.attempt,
-            mode: claim.mode,
-            fence,
-            since: now,
-            renewed_at: now,
-            ttl: claim.ttl,
-            label: claim.label.clone(),
-            detached: false,
-            notices: notices.clone(),
-        });
-        Grant {
-            fence,
-            sent_at: now,
-            ttl: claim.ttl,
+    fn admit(
+        &mut self,
+        claim: &Claim,
+        mode: Mode,
+        notices: &Notices,
+        now: Instant,
+        fences: &mut u64,
+    ) -> Grant {
+        if mode != Mode::Shared {
+            *fences += 1;
+            self.last_fence = Some(Fence::new(*fences));
         }
+        let fence = self.last_fence.unwrap_or(Fence::new(0));
+        let held = Held::new(claim, mode, fence, notices, now);
+        let grant = held.grant();
+        self.holds.push(held);
+        grant
     }
 
     fn modes(&self) -> Vec<Mode> {
@@ -210,35 +280,22 @@ impl Entry {
     }
 
     /// What is left of the lease that ends first, or, if nobody holds, of the first in line.
-    pub(super) fn first_expiry(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn first_expiry(&self, now: Instant) -> Option<std::time::Duration> {
         let holds = self.holds.iter().map(Held::expires_at).min();
         let first = holds.or_else(|| self.queue.front().map(|queued| queued.expires_at))?;
         Some(first.saturating_duration_since(now))
     }
 
     pub(super) fn snapshot(&self, resource: &Resource, now: Instant) -> Snapshot {
-        let id = |attempt| HoldId::new(resource.clone(), attempt);
-        let holders = self.holds.iter().map(|held| Holder {
-            id: id(held.attempt),
-            mode: held.mode,
-            fence: held.fence,
-            label: held.label.clone(),
-            held_for: now.saturating_duration_since(held.since),
-            remaining: held.expires_at().saturating_duration_since(now),
-            detached: held.detached,
-        });
-        let waiters = self.queue.iter().map(|queued| Waiter {
-            id: id(queued.claim.attempt),
-            mode: queued.claim.mode,
-            order: queued.claim.order,
-            label: queued.claim.label.clone(),
-            waited: now.saturating_duration_since(queued.since),
-        });
+        let holders = self.holds.iter().map(|held| held.show(resource, now));
+        let waiters = self.queue.iter().map(|queued| queued.show(resource, now));
         Snapshot {
             resource: resource.clone(),
             fence: self.last_fence,
             holders: holders.collect(),
             waiters: waiters.collect(),
+            size: self.size,
+            latch: self.latch.as_ref().map(Latch::state),
         }
     }
 }

@@ -7,6 +7,10 @@
 
 mod backend;
 mod entry;
+mod held;
+mod latch;
+mod store;
 mod ticket;
 
-pub use backend::{Memory, MemoryStore};
+pub use backend::Memory;
+pub use store::MemoryStore;

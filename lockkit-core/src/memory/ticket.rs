@@ -21,14 +21,15 @@ pub(super) struct MemoryTicket {
 impl Ticket for MemoryTicket {
     async fn attempt(&mut self) -> Result<Attempt> {
         let (claim, wake, notices) = (&self.claim, &mut self.wake, &self.notices);
-        Ok(self.store.enter(&claim.resource, |entry, now, fences| {
-            match entry.attempt(claim, wake, notices, now, fences) {
+        self.store.enter(&claim.resource, |entry, now, fences| {
+            let grant = entry.attempt(claim, wake, notices, now, fences)?;
+            Ok(match grant {
                 Some(grant) => Attempt::Held(grant),
                 None => Attempt::Busy {
                     recheck_after: entry.first_expiry(now),
                 },
-            }
-        }))
+            })
+        })
     }
 
     async fn changed(&mut self) {

@@ -9,6 +9,7 @@
 //! neither the telling of a loss nor the renewals of others.
 
 mod calls;
+mod early;
 mod load;
 mod releases;
 mod table;
@@ -66,11 +67,15 @@ impl Watchdog {
     /// Watches a hold: tells its loss, and renews it at a third of its lease if `renewed`.
     pub(crate) fn watch_hold(&self, hold: &Arc<Hold>, grant: Grant, renewed: bool) -> Watched {
         let renew_at = renewed.then(|| table::next_beat(grant.sent_at, grant.ttl));
-        self.insert(Row {
+        let watched = self.insert(Row {
             tenant: Tenant::Hold(Arc::clone(hold)),
             ttl: grant.ttl,
             renew_at,
-        })
+        });
+        if watched == Watched::Yes && self.table().early.is_asked(hold.id.attempt()) {
+            hold.ask_to_release();
+        }
+        watched
     }
 
     /// Keeps a place in line alive, and tells it if the service lost it.
@@ -88,7 +93,7 @@ impl Watchdog {
         if table.is_closed() {
             return Watched::Closed;
         }
-        if table.is_gone_early(row.tenant.id().attempt()) {
+        if table.early.is_gone(row.tenant.id().attempt()) {
             return Watched::Gone;
         }
         let due = table.insert(row);
@@ -118,12 +123,24 @@ impl Watchdog {
             }
             Some(Tenant::Place(place)) => {
                 let place = Arc::clone(place);
-                table.note_early(attempt);
+                table.early.note_gone(attempt);
                 drop(table);
                 place.news.notify_one();
             }
-            None => table.note_early(attempt),
+            None => table.early.note_gone(attempt),
         }
+    }
+
+    /// The backend was told that somebody wants this hold.
+    pub(crate) fn release_requested(&self, id: &HoldId) {
+        let mut table = self.table();
+        let hold = match table.tenant(id.attempt()) {
+            Some(Tenant::Hold(hold)) => Arc::clone(hold),
+            // Its grant is on the way.
+            Some(Tenant::Place(_)) | None => return table.early.note_asked(id.attempt()),
+        };
+        drop(table);
+        hold.ask_to_release();
     }
 
     /// Somebody in this process releases an id: a guard of it must not believe in it any more,
@@ -135,7 +152,7 @@ impl Watchdog {
         let row = table.remove(attempt);
         if row.is_none() {
             // It may be in the middle of its first attempt.
-            table.note_early(attempt);
+            table.early.note_gone(attempt);
         }
         drop(table);
         match row.map(|row| row.tenant) {

@@ -4,21 +4,19 @@
 //! comes back to the table. What is to be told is given to the caller, who does so after letting
 //! go of the table's lock.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
 
+use super::early::Early;
 use super::load::Load;
 use super::releases::Releases;
 use crate::hold::Hold;
 use crate::place::Place;
 use crate::validity::kept_back;
 use crate::{AttemptId, HoldId, Instant};
-
-/// How many ids are remembered whose end was told before their hold was known here.
-const EARLY_NEWS: usize = 1024;
 
 /// Whose row it is.
 pub(super) enum Tenant {
@@ -75,8 +73,7 @@ pub(super) struct Table {
     rows: HashMap<AttemptId, (Instant, Row)>,
     order: BTreeSet<(Instant, AttemptId)>,
     load: Arc<Load>,
-    /// Ids that a backend reported as gone while their grant was on its way here.
-    early: VecDeque<AttemptId>,
+    pub(super) early: Early,
     /// When the task will look next by itself; `None` while it waits to be rung.
     planned: Option<Instant>,
     closed: bool,
@@ -89,7 +86,7 @@ impl Table {
             rows: HashMap::default(),
             order: BTreeSet::new(),
             load,
-            early: VecDeque::new(),
+            early: Early::default(),
             planned: None,
             closed: false,
             releases: Releases::default(),
@@ -128,19 +125,6 @@ impl Table {
         change(row);
         *due = row.due();
         self.order.insert((*due, attempt));
-    }
-
-    /// Remembers that an id is gone whose hold is not known here yet.
-    pub(super) fn note_early(&mut self, attempt: AttemptId) {
-        if self.early.len() == EARLY_NEWS {
-            self.early.pop_front();
-        }
-        self.early.push_back(attempt);
-    }
-
-    /// Whether an id was reported as gone before its hold was known here.
-    pub(super) fn is_gone_early(&self, attempt: AttemptId) -> bool {
-        self.early.contains(&attempt)
     }
 
     /// Takes out every hold whose deadline has passed, to be told.

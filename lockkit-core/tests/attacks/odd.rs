@@ -11,10 +11,10 @@ pub(crate) use std::time::Duration;
 pub(crate) use crate::faulty::{census, faulty};
 pub(crate) use async_trait::async_trait;
 pub(crate) use lockkit_core::{
-    Attempt, AttemptId, Backend, Claim, Clock, Descriptor, Error, ErrorKind, Grant, Guard, HoldId,
-    Instant, Label, LockName, Locker, LockerOptions, LossReason, Memory, MemoryStore, Mode,
-    Notices, Order, Owner, Primitive, Released, Renewal, Resource, Result, Snapshot, Ticket,
-    Unlocked,
+    Attempt, AttemptId, Backend, Claim, Clock, Converted, CountDown, Descriptor, Error, ErrorKind,
+    Grant, Guard, HoldId, Instant, Label, LockName, Locker, LockerOptions, LossReason, Memory,
+    MemoryStore, Mode, Notices, Order, Owner, Primitive, Released, Renewal, Resource, Result,
+    Snapshot, Ticket, Together, Unlocked,
 };
 pub(crate) use tokio::time::{Instant as TokioInstant, sleep, timeout};
 
@@ -135,6 +135,30 @@ impl<O: Oddity> Backend for Odd<O> {
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.inner.evict(id).await
+    }
+
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        self.inner.attempt_all(claims).await
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        self.inner.convert(id, mode).await
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        self.inner.request_release(resource).await
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        self.inner.set_size(resource, size).await
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        self.inner.set_latch(resource, count).await
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        self.inner.count_down(resource, participant).await
     }
 
     fn session_file(&self, id: &HoldId) -> Option<File> {

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockkit_core::{
-    Attempt, Backend, Claim, Descriptor, Error, ErrorKind, HoldId, Memory, MemoryStore, Notices,
-    Released, Renewal, Resource, Result, Snapshot, Ticket,
+    Attempt, Backend, Claim, Converted, CountDown, Descriptor, Error, ErrorKind, HoldId, LockName,
+    Memory, MemoryStore, Mode, Notices, Released, Renewal, Resource, Result, Snapshot, Ticket,
+    Together,
 };
 
 /// What goes wrong, and what was called how often.
@@ -171,6 +172,48 @@ impl Backend for Faulty {
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.faults.way().await;
         self.inner.evict(id).await
+    }
+
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        self.faults.way().await;
+        let outcome = self.inner.attempt_all(claims).await;
+        self.faults.way().await;
+        outcome
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        self.faults.way().await;
+        let outcome = self.inner.convert(id, mode).await;
+        self.faults.way().await;
+        outcome
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        self.faults.way().await;
+        let outcome = self.inner.request_release(resource).await;
+        self.faults.way().await;
+        outcome
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        self.faults.way().await;
+        let outcome = self.inner.set_size(resource, size).await;
+        self.faults.way().await;
+        outcome
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        self.faults.way().await;
+        let outcome = self.inner.set_latch(resource, count).await;
+        self.faults.way().await;
+        outcome
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        self.faults.way().await;
+        let outcome = self.inner.count_down(resource, participant).await;
+        self.faults.way().await;
+        outcome
     }
 
     fn session_file(&self, id: &HoldId) -> Option<File> {

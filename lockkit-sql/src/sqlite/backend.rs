@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockkit_core::{
-    Backend, Claim, Descriptor, Error, ErrorKind, HoldId, Mode, Notices, Released, Renewal,
-    Resource, Result, Snapshot, Ticket,
+    Backend, Claim, Converted, CountDown, Descriptor, Error, ErrorKind, HoldId, LockName, Mode,
+    Notices, Released, Renewal, Resource, Result, Snapshot, Ticket, Together,
 };
 
 use super::bell::Bell;
@@ -202,6 +202,36 @@ impl Backend for Sqlite {
         Ok(evicted.first().copied().unwrap_or(Released::NotHeld))
     }
 
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        let _ = claims;
+        Ok(Together::OneByOne)
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        let _ = (id, mode);
+        Err(unsupported())
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        let _ = resource;
+        Err(unsupported())
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        let _ = (resource, size);
+        Err(unsupported())
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        let _ = (resource, count);
+        Err(unsupported())
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        let _ = (resource, participant);
+        Err(unsupported())
+    }
+
     fn session_file(&self, id: &HoldId) -> Option<File> {
         self.shared
             .registry
@@ -226,6 +256,14 @@ impl Backend for Sqlite {
             .run(move |c| Box::pin(async move { c.close_sessions().await }))
             .await
     }
+}
+
+fn unsupported() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "this backend has exclusive locks only",
+    )
+    .on(DRIVER)
 }
 
 #[cfg(test)]

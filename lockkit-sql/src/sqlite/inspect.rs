@@ -88,7 +88,7 @@ impl Connection {
         let mut found = self.snapshots(&key, &format!("{key}{ABOVE}"), true).await?;
         Ok(found
             .remove(resource)
-            .unwrap_or_else(|| nothing(resource.clone(), None)))
+            .unwrap_or_else(|| Snapshot::idle(resource.clone(), None)))
     }
 
     pub(super) async fn list(&mut self, prefix: &str) -> Result<Vec<Snapshot>, Fault> {
@@ -142,7 +142,7 @@ impl Connection {
                 continue;
             };
             let fence = (row.fence > 0).then(|| Fence::new(row.fence.unsigned_abs()));
-            let mut snapshot = nothing(resource.clone(), fence);
+            let mut snapshot = Snapshot::idle(resource.clone(), fence);
             snapshot.holders.extend(holder(&mut alive, &resource, &row));
             snapshots.insert(resource, snapshot);
         }
@@ -191,15 +191,6 @@ fn key_prefix(primitive: Primitive, prefix: &str) -> Option<String> {
     Some(format!("{primitive}/{}", prefix.encoded()))
 }
 
-const fn nothing(resource: Resource, fence: Option<Fence>) -> Snapshot {
-    Snapshot {
-        resource,
-        fence,
-        holders: Vec::new(),
-        waiters: Vec::new(),
-    }
-}
-
 /// Who is alive, each asked once: some sessions carry thousands of holds.
 struct Alive<'a> {
     shared: &'a Shared,
@@ -238,6 +229,7 @@ fn holder(alive: &mut Alive<'_>, resource: &Resource, row: &LockRow) -> Option<H
         held_for: since(row.since, alive.now_ms),
         remaining: remaining(alive.now_ms, until),
         detached: row.session.is_none(),
+        asked_to_release: false,
     })
 }
 

@@ -70,6 +70,7 @@ impl Session {
             fence: Fence::new(fence.unsigned_abs()),
             sent_at: self.confirmed(),
             ttl: self.ttl(),
+            segment: None,
         }
     }
 }

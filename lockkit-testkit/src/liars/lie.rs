@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockkit_core::{
-    Attempt, Backend, Claim, Descriptor, HoldId, Memory, Notices, Released, Renewal, Resource,
-    Result, Snapshot, Ticket,
+    Attempt, Backend, Claim, Converted, CountDown, Descriptor, HoldId, LockName, Memory, Mode,
+    Notices, Released, Renewal, Resource, Result, Snapshot, Ticket, Together,
 };
 
 use crate::{Harness, InMemory, Time};
@@ -57,6 +57,35 @@ pub(super) trait Lie: Debug + Send + Sync + 'static {
 
     async fn evict(&self, truth: &Memory, id: &HoldId) -> Result<Released> {
         truth.evict(id).await
+    }
+
+    async fn attempt_all(&self, truth: &Memory, claims: &[Claim]) -> Result<Together> {
+        truth.attempt_all(claims).await
+    }
+
+    async fn convert(&self, truth: &Memory, id: &HoldId, mode: Mode) -> Result<Converted> {
+        truth.convert(id, mode).await
+    }
+
+    async fn request_release(&self, truth: &Memory, resource: &Resource) -> Result<usize> {
+        truth.request_release(resource).await
+    }
+
+    async fn set_size(&self, truth: &Memory, resource: &Resource, size: u32) -> Result<bool> {
+        truth.set_size(resource, size).await
+    }
+
+    async fn set_latch(&self, truth: &Memory, resource: &Resource, count: u32) -> Result<bool> {
+        truth.set_latch(resource, count).await
+    }
+
+    async fn count_down(
+        &self,
+        truth: &Memory,
+        resource: &Resource,
+        participant: &LockName,
+    ) -> Result<CountDown> {
+        truth.count_down(resource, participant).await
     }
 }
 
@@ -173,6 +202,41 @@ impl Backend for Client {
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.lie.evict(&self.truth, &self.place(id)).await
+    }
+
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        let placed = claims.iter().cloned().map(|claim| Claim {
+            resource: self.lie.place(&claim.resource),
+            ..claim
+        });
+        let claims: Vec<Claim> = placed.map(|claim| self.lie.claim(claim)).collect();
+        self.lie.attempt_all(&self.truth, &claims).await
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        self.lie.convert(&self.truth, &self.place(id), mode).await
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        let resource = self.lie.place(resource);
+        self.lie.request_release(&self.truth, &resource).await
+    }
+
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        let resource = self.lie.place(resource);
+        self.lie.set_size(&self.truth, &resource, size).await
+    }
+
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        let resource = self.lie.place(resource);
+        self.lie.set_latch(&self.truth, &resource, count).await
+    }
+
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        let resource = self.lie.place(resource);
+        self.lie
+            .count_down(&self.truth, &resource, participant)
+            .await
     }
 
     fn session_file(&self, id: &HoldId) -> Option<File> {

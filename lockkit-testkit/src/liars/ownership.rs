@@ -65,6 +65,7 @@ impl Lie for ForgetsToWait {
             fence,
             sent_at: Clock::Tokio.now(),
             ttl: claim.ttl,
+            segment: None,
         }))
     }
 }

@@ -1,0 +1,341 @@
+//! Several locks as one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::acquire::{Patience, Request, acquire};
+use crate::core::Core;
+use crate::hold::Hold;
+use crate::part::Part;
+use crate::terms::Terms;
+use crate::together::{AllAtOnce, hold_all};
+use crate::{Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
+
+/// Several mutexes, of one locker or of several, as one lock: all or nothing.
+///
+/// Made by [`Locker::multi_lock`](crate::Locker::multi_lock) or [`across`](Self::across). A name
+/// given twice counts once. The guard is lost when any part is, and releases in reverse.
+///
+/// # How it never deadlocks
+///
+/// * The names of one locker are asked for in one request where the backend can do that; otherwise,
+///   or if one is busy, one after the other in the order of the names, which is the same for
+///   everybody, so no circle of waiting can close (Havender, *Avoiding deadlock in multitasking
+///   systems*, 1968).
+/// * Between lockers no order can be agreed on, so nobody waits at one while holding another: if one
+///   is busy, all are let go, and that one is waited for first (the algorithm of C++'s `std::lock`).
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> lockkit_core::Result<()> {
+/// use lockkit_core::{Locker, Memory, MultiLock};
+///
+/// let locker = Locker::new(Memory::new())?;
+/// let transfer = locker.multi_lock(["accounts/7", "accounts/3"]);
+/// let guard = transfer.lock().await?;
+/// let names: Vec<_> = guard.holds().map(|(id, _)| id.resource().name().as_str()).collect();
+/// assert_eq!(names, ["accounts/3", "accounts/7"]);
+/// assert!(locker.mutex("accounts/3").try_lock().await?.is_none());
+/// # drop(guard);
+///
+/// // Across two services.
+/// let other = Locker::new(Memory::new())?;
+/// let both = MultiLock::across([locker.mutex("a"), other.mutex("b")]);
+/// assert!(both.try_lock().await?.is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a lock does nothing until it is taken"]
+pub struct MultiLock {
+    locks: Vec<Mutex>,
+    wait: Option<Duration>,
+}
+
+/// The parts on one locker, sorted by resource, each once.
+struct Group {
+    core: Arc<Core>,
+    requests: Vec<Request>,
+}
+
+/// The longest pause before everything is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+impl MultiLock {
+    /// Joins mutexes of any lockers. Each keeps its own lease, order and label; how long to wait is
+    /// said once, by [`wait`](Self::wait).
+    pub fn across(locks: impl IntoIterator<Item = Mutex>) -> Self {
+        Self {
+            locks: locks.into_iter().collect(),
+            wait: None,
+        }
+    }
+
+    /// How long to wait at most for all of them together, instead of for ever. Zero is one attempt.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// The lease of every part, instead of its own.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.each(|lock| lock.ttl(ttl))
+    }
+
+    /// First come, first served at every part.
+    pub fn fair(self) -> Self {
+        self.each(Mutex::fair)
+    }
+
+    /// A text that shows people who holds or waits, at every part; 200 bytes at most.
+    pub fn label(self, label: impl Into<Arc<str>>) -> Self {
+        let label = label.into();
+        self.each(|lock| lock.label(Arc::clone(&label)))
+    }
+
+    fn each(mut self, change: impl Fn(Mutex) -> Mutex) -> Self {
+        self.locks = self.locks.into_iter().map(change).collect();
+        self
+    }
+
+    /// Waits until all of them are ours.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] if [`wait`](Self::wait) ran out; [`ErrorKind::InvalidArgument`] if
+    /// there are no names, or one lock has an owner; and what [`Mutex::lock`] says of each. After
+    /// an error none is held.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future at any point leaves nothing behind.
+    pub async fn lock(&self) -> Result<Guard> {
+        if self.wait == Some(Duration::ZERO) {
+            return self.try_lock().await?.ok_or_else(|| self.busy_error());
+        }
+        let groups = self.groups()?;
+        // One clock for the deadline of all: each locker's own may be another.
+        let end = self.wait.map(|wait| tokio::time::Instant::now() + wait);
+        let mut first = 0;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match self.round(&groups, first, end).await? {
+                Round::Held(guard) => return Ok(guard),
+                Round::Busy(group) => first = group,
+            }
+            // Whoever else let go and tries again now should not meet us each time.
+            let chance = rand::random_range(0.5..1.5);
+            tokio::time::sleep(pause.mul_f64(chance)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if end.is_some_and(|end| tokio::time::Instant::now() >= end) {
+                return Err(self.busy_error());
+            }
+        }
+    }
+
+    /// Takes all of them if all are free; `None`, and none is held, otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), except that it never waits and so never times out.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future at any point leaves nothing behind.
+    pub async fn try_lock(&self) -> Result<Option<Guard>> {
+        let mut parts = Parts::default();
+        for group in self.groups()? {
+            match group.try_hold().await? {
+                Some(more) => parts.0.extend(more),
+                None => return Ok(None),
+            }
+        }
+        Ok(Guard::join(parts.sorted()))
+    }
+
+    /// Waits for one group with nothing held, then tries the others.
+    async fn round(
+        &self,
+        groups: &[Group],
+        first: usize,
+        end: Option<tokio::time::Instant>,
+    ) -> Result<Round> {
+        let mut parts = Parts::default();
+        parts.0.extend(groups[first].hold(end).await?);
+        for (number, group) in groups.iter().enumerate() {
+            if number == first {
+                continue;
+            }
+            match group.try_hold().await? {
+                Some(more) => parts.0.extend(more),
+                None => return Ok(Round::Busy(number)),
+            }
+        }
+        match Guard::join(parts.sorted()) {
+            Some(guard) if guard.is_held() => Ok(Round::Held(guard)),
+            // A part was lost while others were waited for.
+            Some(_) => Ok(Round::Busy(first)),
+            None => Err(none()),
+        }
+    }
+
+    /// Checks everything that can be checked without I/O.
+    fn groups(&self) -> Result<Vec<Group>> {
+        let mut groups: Vec<Group> = Vec::new();
+        for Mutex { terms } in &self.locks {
+            if terms.owner.is_some() {
+                let message = "a multi-lock is not reentrant; drop `owner` from its locks";
+                return Err(terms.core.error(ErrorKind::InvalidArgument, message));
+            }
+            let request = terms.request(Mode::Exclusive, Patience::None)?;
+            let known = |group: &&mut Group| Arc::ptr_eq(&group.core, &terms.core);
+            match groups.iter_mut().find(known) {
+                Some(group) => group.requests.push(request),
+                None => groups.push(Group {
+                    core: Arc::clone(&terms.core),
+                    requests: vec![request],
+                }),
+            }
+        }
+        if groups.is_empty() {
+            return Err(none());
+        }
+        for group in &mut groups {
+            group.requests.sort_by(|a, b| a.resource.cmp(&b.resource));
+            group.requests.dedup_by(|a, b| a.resource == b.resource);
+        }
+        Ok(groups)
+    }
+
+    fn busy_error(&self) -> Error {
+        match self.locks.first() {
+            Some(Mutex { terms }) => {
+                let message = "somebody else held at least one of the locks";
+                terms
+                    .core
+                    .error(ErrorKind::Timeout, message)
+                    .with("names", Names(&self.locks))
+            }
+            None => none(),
+        }
+    }
+}
+
+/// What one round brought.
+enum Round {
+    Held(Guard),
+    /// Nothing is held; this group was not free.
+    Busy(usize),
+}
+
+/// What is held so far. Lets go of the last first.
+#[derive(Default)]
+struct Parts(Vec<Part>);
+
+impl Parts {
+    /// In the order of their names, which is that of the guard.
+    fn sorted(mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.0);
+        parts.sort_by(|a, b| a.hold.id.resource().cmp(b.hold.id.resource()));
+        parts
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+impl Group {
+    /// Holds all of them if all are free.
+    async fn try_hold(&self) -> Result<Option<Vec<Part>>> {
+        if self.requests.len() > 1 {
+            match hold_all(&self.core, &self.requests).await? {
+                AllAtOnce::Held(holds) => {
+                    let parts = holds.into_iter().zip(&self.requests);
+                    return Ok(Some(
+                        parts
+                            .map(|(hold, request)| self.part(hold, request))
+                            .collect(),
+                    ));
+                }
+                AllAtOnce::Busy => return Ok(None),
+                AllAtOnce::OneByOne => {}
+            }
+        }
+        let mut parts = Parts::default();
+        for request in &self.requests {
+            match acquire(&self.core, request).await? {
+                Some(hold) => parts.0.push(self.part(hold, request)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(std::mem::take(&mut parts.0)))
+    }
+
+    /// Waits until it holds all of them.
+    async fn hold(&self, end: Option<tokio::time::Instant>) -> Result<Vec<Part>> {
+        if self.requests.len() > 1
+            && let Some(parts) = self.try_hold().await?
+        {
+            return Ok(parts);
+        }
+        let mut parts = Parts::default();
+        let deadline: Option<Instant> = end.map(|end| {
+            self.core.clock.now() + end.saturating_duration_since(tokio::time::Instant::now())
+        });
+        for request in &self.requests {
+            let patient = Request {
+                patience: Patience::Until(deadline),
+                ..request.clone()
+            };
+            let hold = acquire(&self.core, &patient).await?;
+            parts.0.extend(hold.map(|hold| self.part(hold, request)));
+        }
+        Ok(std::mem::take(&mut parts.0))
+    }
+
+    fn part(&self, hold: Arc<Hold>, request: &Request) -> Part {
+        Part::new(Arc::clone(&self.core), hold, request.ttl, None)
+    }
+}
+
+fn none() -> Error {
+    let message = "a multi-lock of no names locks nothing; give it at least one";
+    Error::new(ErrorKind::InvalidArgument, message)
+}
+
+/// The names, for people.
+struct Names<'a>(&'a [Mutex]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (
+            number,
+            Mutex {
+                terms: Terms { name, .. },
+            },
+        ) in self.0.iter().enumerate()
+        {
+            let comma = if number == 0 { "" } else { ", " };
+            match name {
+                Ok(name) => write!(f, "{comma}{name}")?,
+                Err(_) => write!(f, "{comma}?")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for MultiLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MultiLock")
+            .field("locks", &self.locks)
+            .field("wait", &self.wait)
+            .finish()
+    }
+}
