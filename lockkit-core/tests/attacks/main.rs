@@ -10,4 +10,6 @@ mod endings;
 mod faulty;
 mod odd;
 mod owners;
+mod read_write;
+mod sweeps;
 mod waiting;
