@@ -159,7 +159,7 @@ async fn wait_for(
 }
 
 /// However little time there is, it is enough for one attempt on a backend that is near.
-const LEAST_LIMIT: Duration = Duration::from_millis(50);
+pub(crate) const LEAST_LIMIT: Duration = Duration::from_millis(50);
 
 /// How long the first attempt may take.
 fn first_limit(core: &Core, request: &Request) -> Duration {

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::{Patience, Request, acquire};
+use crate::acquire::{LEAST_LIMIT, Patience, Request, acquire};
 use crate::core::Core;
 use crate::hold::Hold;
 use crate::part::Part;
 use crate::terms::Terms;
 use crate::together::{AllAtOnce, hold_all};
-use crate::{Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
+use crate::{Clock, Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
 
 /// Several mutexes, of one locker or of several, as one lock: all or nothing.
 ///
@@ -117,8 +117,7 @@ impl MultiLock {
             return self.try_lock().await?.ok_or_else(|| self.busy_error());
         }
         let groups = self.groups()?;
-        // One clock for the deadline of all: each locker's own may be another.
-        let end = self.wait.map(|wait| tokio::time::Instant::now() + wait);
+        let end = End::after(self.wait);
         let mut first = 0;
         let mut pause = Duration::from_millis(1);
         loop {
@@ -130,7 +129,7 @@ impl MultiLock {
             let chance = rand::random_range(0.5..1.5);
             tokio::time::sleep(pause.mul_f64(chance)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            if end.is_some_and(|end| tokio::time::Instant::now() >= end) {
+            if end.is_over() {
                 return Err(self.busy_error());
             }
         }
@@ -148,7 +147,7 @@ impl MultiLock {
     pub async fn try_lock(&self) -> Result<Option<Guard>> {
         let mut parts = Parts::default();
         for group in self.groups()? {
-            match group.try_hold().await? {
+            match group.try_hold(End::NEVER).await? {
                 Some(more) => parts.0.extend(more),
                 None => return Ok(None),
             }
@@ -157,21 +156,19 @@ impl MultiLock {
     }
 
     /// Waits for one group with nothing held, then tries the others.
-    async fn round(
-        &self,
-        groups: &[Group],
-        first: usize,
-        end: Option<tokio::time::Instant>,
-    ) -> Result<Round> {
+    async fn round(&self, groups: &[Group], first: usize, end: End) -> Result<Round> {
         let mut parts = Parts::default();
         parts.0.extend(groups[first].hold(end).await?);
         for (number, group) in groups.iter().enumerate() {
             if number == first {
                 continue;
             }
-            match group.try_hold().await? {
-                Some(more) => parts.0.extend(more),
-                None => return Ok(Round::Busy(number)),
+            match group.try_hold(end).await {
+                Ok(Some(more)) => parts.0.extend(more),
+                Ok(None) => return Ok(Round::Busy(number)),
+                // Waiting for that group first tells an outage from a lost reply.
+                Err(error) if error.is_retryable() => return Ok(Round::Busy(number)),
+                Err(error) => return Err(error),
             }
         }
         match Guard::join(parts.sorted()) {
@@ -224,6 +221,41 @@ impl MultiLock {
     }
 }
 
+/// When to give up, on one clock for all: each locker's own may be another.
+#[derive(Clone, Copy)]
+struct End {
+    wait_until: Option<tokio::time::Instant>,
+    /// However short the wait, it is enough to ask for each once where all are near.
+    ask_until: Option<tokio::time::Instant>,
+}
+
+impl End {
+    const NEVER: Self = Self {
+        wait_until: None,
+        ask_until: None,
+    };
+
+    fn after(wait: Option<Duration>) -> Self {
+        let now = tokio::time::Instant::now();
+        Self {
+            wait_until: wait.and_then(|wait| now.checked_add(wait)),
+            ask_until: wait.and_then(|wait| now.checked_add(wait.max(LEAST_LIMIT))),
+        }
+    }
+
+    fn is_over(self) -> bool {
+        let now = tokio::time::Instant::now();
+        self.ask_until.is_some_and(|end| now >= end)
+    }
+
+    /// How long to wait, on this clock.
+    fn on(self, clock: Clock) -> Option<Instant> {
+        let now = tokio::time::Instant::now();
+        let left = self.wait_until?.saturating_duration_since(now);
+        Some(clock.now() + left)
+    }
+}
+
 /// What one round brought.
 enum Round {
     Held(Guard),
@@ -251,8 +283,11 @@ impl Drop for Parts {
 }
 
 impl Group {
-    /// Holds all of them if all are free.
-    async fn try_hold(&self) -> Result<Option<Vec<Part>>> {
+    /// Holds all of them if all are free, and `end` does not come before the last is asked for.
+    async fn try_hold(&self, end: End) -> Result<Option<Vec<Part>>> {
+        if end.is_over() {
+            return Ok(None);
+        }
         if self.requests.len() > 1 {
             match hold_all(&self.core, &self.requests).await? {
                 AllAtOnce::Held(holds) => {
@@ -269,6 +304,9 @@ impl Group {
         }
         let mut parts = Parts::default();
         for request in &self.requests {
+            if end.is_over() {
+                return Ok(None);
+            }
             match acquire(&self.core, request).await? {
                 Some(hold) => parts.0.push(self.part(hold, request)),
                 None => return Ok(None),
@@ -278,16 +316,18 @@ impl Group {
     }
 
     /// Waits until it holds all of them.
-    async fn hold(&self, end: Option<tokio::time::Instant>) -> Result<Vec<Part>> {
-        if self.requests.len() > 1
-            && let Some(parts) = self.try_hold().await?
-        {
-            return Ok(parts);
+    async fn hold(&self, end: End) -> Result<Vec<Part>> {
+        if self.requests.len() > 1 {
+            match self.try_hold(end).await {
+                Ok(Some(parts)) => return Ok(parts),
+                Ok(None) => {}
+                // One after the other it is tried again.
+                Err(error) if error.is_retryable() && !end.is_over() => {}
+                Err(error) => return Err(error),
+            }
         }
         let mut parts = Parts::default();
-        let deadline: Option<Instant> = end.map(|end| {
-            self.core.clock.now() + end.saturating_duration_since(tokio::time::Instant::now())
-        });
+        let deadline = end.on(self.core.clock);
         for request in &self.requests {
             let patient = Request {
                 patience: Patience::Until(deadline),

@@ -8,6 +8,7 @@ mod detach;
 mod endings;
 #[path = "../faulty/mod.rs"]
 mod faulty;
+mod multi;
 mod odd;
 mod owners;
 mod read_write;
