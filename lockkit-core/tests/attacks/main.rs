@@ -8,9 +8,12 @@ mod detach;
 mod endings;
 #[path = "../faulty/mod.rs"]
 mod faulty;
+mod latches;
 mod multi;
 mod odd;
 mod owners;
+mod permits;
 mod read_write;
+mod revocation;
 mod sweeps;
 mod waiting;
