@@ -10,6 +10,7 @@ use crate::hold::Hold;
 use crate::part::Part;
 use crate::terms::Terms;
 use crate::together::{AllAtOnce, hold_all};
+use crate::within::within;
 use crate::{Clock, Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
 
 /// Several mutexes, of one locker or of several, as one lock: all or nothing.
@@ -149,7 +150,10 @@ impl MultiLock {
         for group in self.groups()? {
             match group.try_hold(End::NEVER).await? {
                 Some(more) => parts.0.extend(more),
-                None => return Ok(None),
+                None => {
+                    parts.let_go().await;
+                    return Ok(None);
+                }
             }
         }
         Ok(Guard::join(parts.sorted()))
@@ -163,13 +167,18 @@ impl MultiLock {
             if number == first {
                 continue;
             }
-            match group.try_hold(end).await {
-                Ok(Some(more)) => parts.0.extend(more),
-                Ok(None) => return Ok(Round::Busy(number)),
+            let busy = match group.try_hold(end).await {
+                Ok(Some(more)) => {
+                    parts.0.extend(more);
+                    continue;
+                }
+                Ok(None) => Ok(Round::Busy(number)),
                 // Waiting for that group first tells an outage from a lost reply.
-                Err(error) if error.is_retryable() => return Ok(Round::Busy(number)),
-                Err(error) => return Err(error),
-            }
+                Err(error) if error.is_retryable() => Ok(Round::Busy(number)),
+                Err(error) => Err(error),
+            };
+            parts.let_go().await;
+            return busy;
         }
         match Guard::join(parts.sorted()) {
             Some(guard) if guard.is_held() => Ok(Round::Held(guard)),
@@ -276,6 +285,26 @@ impl Parts {
     }
 }
 
+impl Parts {
+    /// Lets go of all and waits until that is done, though no longer than for one call: who is
+    /// told that nothing is held should find it so.
+    async fn let_go(mut self) {
+        let Some(last) = self.0.last() else {
+            return;
+        };
+        let limit = last.core.options.call_timeout;
+        let all = async {
+            while let Some(part) = self.0.pop() {
+                // What is left after an error is released in the background.
+                if part.unlock().await.is_err() {
+                    break;
+                }
+            }
+        };
+        within(limit, all).await;
+    }
+}
+
 impl Drop for Parts {
     fn drop(&mut self) {
         while self.0.pop().is_some() {}
@@ -304,12 +333,17 @@ impl Group {
         }
         let mut parts = Parts::default();
         for request in &self.requests {
-            if end.is_over() {
-                return Ok(None);
-            }
-            match acquire(&self.core, request).await? {
-                Some(hold) => parts.0.push(self.part(hold, request)),
-                None => return Ok(None),
+            let hold = if end.is_over() {
+                Ok(None)
+            } else {
+                acquire(&self.core, request).await
+            };
+            match hold {
+                Ok(Some(hold)) => parts.0.push(self.part(hold, request)),
+                busy => {
+                    parts.let_go().await;
+                    return busy.map(|_| None);
+                }
             }
         }
         Ok(Some(std::mem::take(&mut parts.0)))
@@ -333,8 +367,13 @@ impl Group {
                 patience: Patience::Until(deadline),
                 ..request.clone()
             };
-            let hold = acquire(&self.core, &patient).await?;
-            parts.0.extend(hold.map(|hold| self.part(hold, request)));
+            match acquire(&self.core, &patient).await {
+                Ok(hold) => parts.0.extend(hold.map(|hold| self.part(hold, request))),
+                Err(error) => {
+                    parts.let_go().await;
+                    return Err(error);
+                }
+            }
         }
         Ok(std::mem::take(&mut parts.0))
     }

@@ -333,3 +333,113 @@ async fn opposite_orders_over_two_lockers_always_end() {
         assert_eq!(census(store).await, 0);
     }
 }
+
+async fn is_free(locker: &Locker) -> bool {
+    match locker.mutex("a").try_lock().await.unwrap() {
+        Some(guard) => guard.unlock().await.unwrap() == Unlocked::Clean,
+        None => false,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_given_is_free_once_it_is_said() {
+    let (one, two) = (MemoryStore::new(), MemoryStore::new());
+    let lockers = [&one, &two].map(|store| Locker::new(store.backend()).unwrap());
+    let by_one = Locker::new(odd(&one, SlowNever).0).unwrap();
+    let _blocker = lockers[1].mutex("z").lock().await.unwrap();
+    let across = MultiLock::across([lockers[0].mutex("a"), lockers[1].mutex("z")]);
+    assert!(across.try_lock().await.unwrap().is_none());
+    assert!(is_free(&lockers[0]).await);
+    assert!(across.clone().wait(ms(20)).lock().await.is_err());
+    assert!(is_free(&lockers[0]).await);
+    let _blocker = lockers[0].mutex("b").lock().await.unwrap();
+    let many = by_one.multi_lock(["a", "b"]);
+    assert!(many.try_lock().await.unwrap().is_none());
+    assert!(is_free(&lockers[0]).await);
+    assert!(many.wait(ms(20)).lock().await.is_err());
+    assert!(is_free(&lockers[0]).await);
+}
+
+/// Requests take effect, and then the backend panics.
+struct Panics;
+
+#[async_trait]
+impl Oddity for Panics {
+    async fn attempt_all(&self, inner: &Memory, claims: &[Claim]) -> Result<Together> {
+        let _ = inner.attempt_all(claims).await;
+        sleep(ms(1)).await;
+        panic!("on purpose");
+    }
+
+    async fn convert(&self, inner: &Memory, id: &HoldId, mode: Mode) -> Result<Converted> {
+        let _ = inner.convert(id, mode).await;
+        sleep(ms(1)).await;
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_backend_leaves_nothing() {
+    let store = MemoryStore::new();
+    let locker = Locker::new(odd(&store, Panics).0).unwrap();
+    let both = locker.multi_lock(["a", "b"]);
+    let panicked = tokio::spawn(async move { both.lock().await.map(drop) }).await;
+    assert!(panicked.is_err());
+    let me = Owner::new();
+    let lock = locker.read_write("a").owner(&me);
+    let reader = lock.read().lock().await.unwrap();
+    assert!(tokio::spawn(reader.try_upgrade()).await.is_err());
+    let writer = lock.write().lock().await.unwrap();
+    assert!(tokio::spawn(writer.downgrade()).await.is_err());
+    assert!(lock.write().lock().await.unwrap().is_held());
+    sleep(ms(100)).await;
+    assert_eq!(census(&store).await, 0);
+    locker.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn guards_lost_closed_and_dropped_all_at_once_leave_nothing() {
+    for round in 0..60_u64 {
+        let store = MemoryStore::new();
+        let locker = Locker::new(store.backend()).unwrap();
+        let other = Locker::new(store.backend()).unwrap();
+        let tasks: Vec<_> = (0..6)
+            .map(|number| {
+                let lock = locker.multi_lock(["a", "b", "c"]);
+                let rw = locker.read_write("d");
+                tokio::spawn(async move {
+                    for _ in 0..20 {
+                        let Ok(guard) = lock.lock().await else { return };
+                        if number % 2 == 0 {
+                            drop(guard);
+                        } else {
+                            let _ = guard.unlock().await;
+                        }
+                        let Ok(writer) = rw.write().lock().await else {
+                            return;
+                        };
+                        drop(writer.downgrade().await);
+                    }
+                })
+            })
+            .collect();
+        let evicting = tokio::spawn(async move {
+            for _ in 0..50 {
+                for snapshot in other.list("").await.unwrap() {
+                    for holder in snapshot.holders {
+                        let _ = other.evict(&holder.id).await.unwrap();
+                    }
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        sleep(ms(round % 4)).await;
+        locker.close().await.unwrap();
+        assert_eq!(census(&store).await, 0, "round {round}");
+        for task in tasks {
+            timeout(TTL, task).await.unwrap().unwrap();
+        }
+        evicting.await.unwrap();
+        assert_eq!(census(&store).await, 0, "round {round}");
+    }
+}
