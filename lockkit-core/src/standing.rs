@@ -118,7 +118,11 @@ impl<'a> Standing<'a> {
         if let Some(place) = &self.place {
             place.rest();
         }
-        self.open = None;
+        // A close that has begun may have left the place to this claim, and waits until it is
+        // withdrawn; one that begins now withdraws it.
+        if !self.core.closed.is_cancelled() {
+            self.open = None;
+        }
         self.place.as_ref()
     }
 

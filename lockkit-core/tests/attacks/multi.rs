@@ -33,14 +33,27 @@ struct SlowToDescribe {
     slow: AtomicBool,
 }
 
-#[async_trait]
-impl Oddity for SlowToDescribe {
-    async fn attempt_all(&self, inner: &Memory, claims: &[Claim]) -> Result<Together> {
+impl SlowToDescribe {
+    async fn until_closing(&self) {
         self.answering.store(true, SeqCst);
         while !self.closing.load(SeqCst) {
             sleep(ms(1)).await;
         }
         sleep(ms(50)).await;
+    }
+}
+
+#[async_trait]
+impl Oddity for SlowToDescribe {
+    async fn attempt(&self, inner: &mut dyn Ticket) -> Result<Attempt> {
+        self.until_closing().await;
+        let outcome = inner.attempt().await;
+        self.slow.store(true, SeqCst);
+        outcome
+    }
+
+    async fn attempt_all(&self, inner: &Memory, claims: &[Claim]) -> Result<Together> {
+        self.until_closing().await;
         let outcome = inner.attempt_all(claims).await;
         self.slow.store(true, SeqCst);
         outcome
@@ -435,11 +448,47 @@ async fn guards_lost_closed_and_dropped_all_at_once_leave_nothing() {
         });
         sleep(ms(round % 4)).await;
         locker.close().await.unwrap();
-        assert_eq!(census(&store).await, 0, "round {round}");
         for task in tasks {
             timeout(TTL, task).await.unwrap().unwrap();
         }
+        // Who is evicted is told first and then freed, so that has to have ended too.
         evicting.await.unwrap();
         assert_eq!(census(&store).await, 0, "round {round}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_locks_than_the_locker_may_hold_are_refused() {
+    let store = MemoryStore::new();
+    let mut options = LockerOptions::default();
+    options.max_holds = 3;
+    let locker = Locker::with_options(store.backend(), options).unwrap();
+    let three = locker.multi_lock(["a", "b", "c"]);
+    let _ = three.lock().await.unwrap().unlock().await.unwrap();
+    let four = locker.multi_lock(["a", "b", "c", "d"]).try_lock().await;
+    assert_eq!(four.unwrap_err().kind(), ErrorKind::Overloaded);
+    assert_eq!(census(&store).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_close_waits_until_a_claim_that_has_just_lined_up_is_withdrawn() {
+    let store = MemoryStore::new();
+    let other = Locker::new(store.backend()).unwrap();
+    let _blocker = other.mutex("a").lock().await.unwrap();
+    let (backend, oddity) = odd(&store, SlowToDescribe::default());
+    let locker = Locker::new(backend).unwrap();
+    let mutex = locker.mutex("a");
+    let locking = tokio::spawn(async move { mutex.lock().await.map(drop) });
+    while !oddity.answering.load(SeqCst) {
+        sleep(ms(1)).await;
+    }
+    let closing = tokio::spawn(async move { locker.close().await });
+    sleep(ms(20)).await;
+    oddity.closing.store(true, SeqCst);
+    let closed = closing.await.unwrap();
+    assert!(locking.await.unwrap().is_err());
+    assert!(
+        closed.is_err() || census(&store).await == 1,
+        "the close said that all was released"
+    );
 }
