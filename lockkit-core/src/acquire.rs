@@ -63,7 +63,7 @@ const RECHECK: (Duration, Duration) = (Duration::from_millis(10), Duration::from
 /// Dropping the future at any point leaves nothing behind; [`Standing`] sees to it.
 pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Option<Arc<Hold>>> {
     for _ in 0..LATE_GRANTS {
-        core.check_open()?;
+        core.check_open(1)?;
         let mut standing = Standing::new(core, request.claim())?;
         let Some(grant) = wait_for(core, request, &mut standing).await? else {
             // Without patience a busy attempt leaves no trace.
@@ -86,7 +86,7 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
 ///
 /// A claim like any other, except that it passes and holds nothing.
 pub(crate) async fn pass(core: &Arc<Core>, request: &Request) -> Result<bool> {
-    core.check_open()?;
+    core.check_open(1)?;
     let mut standing = Standing::new(core, request.claim())?;
     let passed = wait_for(core, request, &mut standing).await?.is_some();
     core.watchdog.forget(standing.id());

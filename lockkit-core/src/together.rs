@@ -30,7 +30,7 @@ pub(crate) enum AllAtOnce {
 pub(crate) async fn hold_all(core: &Arc<Core>, requests: &[Request]) -> Result<AllAtOnce> {
     // First the token, then the look: a close in between waits until all is kept or undone.
     let _open = core.under_way();
-    core.check_open()?;
+    core.check_open(requests.len())?;
     let claims: Vec<Claim> = requests
         .iter()
         .map(|request| Claim {
