@@ -19,6 +19,7 @@ mod claim;
 mod clock;
 mod core;
 mod descriptor;
+mod end;
 mod error;
 mod fence;
 mod guard;

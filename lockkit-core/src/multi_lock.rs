@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::{LEAST_LIMIT, Patience, Request, acquire};
+use crate::acquire::{Patience, Request, acquire};
 use crate::core::Core;
+use crate::end::End;
 use crate::hold::Hold;
 use crate::part::Part;
 use crate::terms::Terms;
 use crate::together::{AllAtOnce, hold_all};
 use crate::within::within;
-use crate::{Clock, Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
+use crate::{Error, ErrorKind, Guard, Mode, Mutex, Result};
 
 /// Several mutexes, of one locker or of several, as one lock: all or nothing.
 ///
@@ -26,6 +27,11 @@ use crate::{Clock, Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
 ///   systems*, 1968).
 /// * Between lockers no order can be agreed on, so nobody waits at one while holding another: if one
 ///   is busy, all are let go, and that one is waited for first (the algorithm of C++'s `std::lock`).
+///   Where several of them are busy nearly all the time, that may take long: bound the
+///   [wait](Self::wait).
+///
+/// Clones of a locker are one locker. Two lockers made for one service are not, and a name given
+/// through both would wait for itself.
 ///
 /// # Examples
 ///
@@ -227,41 +233,6 @@ impl MultiLock {
             }
             None => none(),
         }
-    }
-}
-
-/// When to give up, on one clock for all: each locker's own may be another.
-#[derive(Clone, Copy)]
-struct End {
-    wait_until: Option<tokio::time::Instant>,
-    /// However short the wait, it is enough to ask for each once where all are near.
-    ask_until: Option<tokio::time::Instant>,
-}
-
-impl End {
-    const NEVER: Self = Self {
-        wait_until: None,
-        ask_until: None,
-    };
-
-    fn after(wait: Option<Duration>) -> Self {
-        let now = tokio::time::Instant::now();
-        Self {
-            wait_until: wait.and_then(|wait| now.checked_add(wait)),
-            ask_until: wait.and_then(|wait| now.checked_add(wait.max(LEAST_LIMIT))),
-        }
-    }
-
-    fn is_over(self) -> bool {
-        let now = tokio::time::Instant::now();
-        self.ask_until.is_some_and(|end| now >= end)
-    }
-
-    /// How long to wait, on this clock.
-    fn on(self, clock: Clock) -> Option<Instant> {
-        let now = tokio::time::Instant::now();
-        let left = self.wait_until?.saturating_duration_since(now);
-        Some(clock.now() + left)
     }
 }
 
