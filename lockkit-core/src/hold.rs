@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::observe::{Observer, Since};
 use crate::{Clock, Fence, Grant, HoldId, Instant, Mode, Pick, valid_until};
 
 /// Why a hold was lost.
@@ -31,6 +32,18 @@ impl fmt::Display for LossReason {
     }
 }
 
+impl LossReason {
+    /// The one word for it in metrics and records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Gone => "gone",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 const HELD: u8 = 0;
 const RELEASED: u8 = 1;
 const EXPIRED: u8 = 2;
@@ -50,6 +63,8 @@ pub(crate) struct Hold {
     /// Rises when a reader becomes a writer.
     fence: AtomicU64,
     clock: Clock,
+    observer: Observer,
+    since: Since,
     valid_until: AtomicU64,
     /// When the confirmed request left that `valid_until` counts from. Changed by the watchdog
     /// alone, under the lock of its table.
@@ -63,11 +78,17 @@ pub(crate) struct Hold {
     /// The same, for whoever waits for that.
     asked_token: OnceLock<CancellationToken>,
     /// The other parts of a multi-lock: lost together with this one.
-    kin: OnceLock<Box<[Weak<Hold>]>>,
+    kin: OnceLock<Box<[Weak<Self>]>>,
 }
 
 impl Hold {
-    pub(crate) fn new(id: HoldId, mode: Mode, clock: Clock, grant: Grant) -> Self {
+    pub(crate) fn new(
+        id: HoldId,
+        mode: Mode,
+        clock: Clock,
+        observer: Observer,
+        grant: Grant,
+    ) -> Self {
         let Grant {
             fence,
             sent_at,
@@ -87,6 +108,8 @@ impl Hold {
             shared: AtomicBool::new(mode == Mode::Shared),
             fence: AtomicU64::new(fence.get()),
             clock,
+            observer,
+            since: Since::now(clock),
             valid_until: AtomicU64::new(valid_until(sent_at, ttl).as_nanos()),
             confirmed: AtomicU64::new(sent_at.as_nanos()),
             end: AtomicU8::new(HELD),
@@ -138,12 +161,7 @@ impl Hold {
         if self.end.load(SeqCst) == HELD && self.clock.now() >= self.valid_until() {
             self.lose(LossReason::Expired);
         }
-        match self.end.load(SeqCst) {
-            EXPIRED => Some(LossReason::Expired),
-            GONE => Some(LossReason::Gone),
-            CLOSED => Some(LossReason::Closed),
-            _ => None,
-        }
+        reason(self.end.load(SeqCst))
     }
 
     /// Moves the deadline after a confirmed renewal. The request that left last counts, even if
@@ -180,23 +198,33 @@ impl Hold {
     }
 
     fn finish(&self, end: u8) -> bool {
-        let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
+        let first = self.finish_alone(end);
         if first && end != RELEASED {
-            if let Some(token) = self.token.get() {
-                token.cancel();
-            }
             for other in self.kin() {
-                other.end_with_kin(end);
+                other.finish_alone(end);
             }
         }
         first
     }
 
-    fn end_with_kin(&self, end: u8) {
+    fn finish_alone(&self, end: u8) -> bool {
         let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
-        if first && let Some(token) = self.token.get() {
-            token.cancel();
+        if first {
+            if end != RELEASED
+                && let Some(token) = self.token.get()
+            {
+                token.cancel();
+            }
+            let Self {
+                observer,
+                id,
+                since,
+                clock,
+                ..
+            } = self;
+            observer.ended(id, *since, *clock, reason(end));
         }
+        first
     }
 
     /// Makes these holds the parts of one: whatever ends one of them by a loss ends all.
@@ -289,6 +317,15 @@ impl Hold {
 
     pub(crate) fn is_abandoned(&self) -> bool {
         self.guards.load(SeqCst) == 0
+    }
+}
+
+const fn reason(end: u8) -> Option<LossReason> {
+    match end {
+        EXPIRED => Some(LossReason::Expired),
+        GONE => Some(LossReason::Gone),
+        CLOSED => Some(LossReason::Closed),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@
 //! | how long a hold may be believed | [`valid_until`], [`Clock`], [`Guarantee`] |
 //! | what a backend must do | [`Backend`], [`Ticket`], [`Claim`], [`Notices`] |
 //! | who may enter next | [`admission`] |
+//! | metrics and traces | [`observability`] |
 //! | locks for tests and examples | [`Memory`], [`MemoryStore`] |
 
 mod acquire;
@@ -17,6 +18,7 @@ pub mod admission;
 pub mod backend;
 mod claim;
 mod clock;
+mod conversion;
 mod core;
 mod descriptor;
 mod error;
@@ -34,6 +36,9 @@ mod multi_lock;
 mod mutex;
 mod name;
 mod notices;
+#[doc = include_str!("docs/observability.md")]
+pub mod observability {}
+mod observe;
 mod options;
 mod owner;
 mod part;
@@ -55,10 +60,11 @@ mod within;
 pub use backend::{Backend, Ticket};
 pub use claim::{Attempt, Claim, Converted, CountDown, Grant, Released, Renewal, Together};
 pub use clock::{Clock, Instant};
+pub use conversion::Upgraded;
 pub use descriptor::{Descriptor, FenceClass, Guarantee};
 pub use error::{Error, ErrorKind, Result};
 pub use fence::Fence;
-pub use guard::{Guard, Unlocked, Upgraded};
+pub use guard::{Guard, Unlocked};
 pub use hold::LossReason;
 pub use id::{AttemptId, HoldId};
 pub use label::Label;

@@ -199,6 +199,8 @@ impl Locker {
 
     /// Takes a hold away from its holder. The holder's guard is lost, at once if its process can
     /// be reached; it may go on working until it notices, so guard what matters with the fence.
+    /// Exactly this hold: others of the same name keep theirs. The id of a place in line takes
+    /// that away. An [audit event](crate::observability) records who did it.
     ///
     /// # Errors
     ///
@@ -209,7 +211,16 @@ impl Locker {
     /// The eviction may or may not have taken effect.
     pub async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.core.check_not_closed()?;
-        self.core.bounded(self.core.backend.evict(id)).await
+        let core = &self.core;
+        let mut before = None;
+        if core.observer.audits() {
+            // For the record only: that it fails is no reason not to evict.
+            before = core.bounded(core.backend.inspect(id.resource())).await.ok();
+        }
+        let outcome = core.bounded(core.backend.evict(id)).await;
+        core.observer
+            .evicted(id, &core.label, before.as_ref(), &outcome);
+        outcome
     }
 
     /// Asks every live holder of a resource to let go; how many were asked.
@@ -227,9 +238,10 @@ impl Locker {
     /// They may or may not have been asked.
     pub async fn request_release(&self, resource: &Resource) -> Result<usize> {
         self.core.check_not_closed()?;
-        self.core
-            .bounded(self.core.backend.request_release(resource))
-            .await
+        let asked = self.core.backend.request_release(resource);
+        let asked = self.core.bounded(asked).await?;
+        self.core.observer.asked(resource, &self.core.label, asked);
+        Ok(asked)
     }
 
     /// Asks the service whether it is well: facts as name and value, for people.
