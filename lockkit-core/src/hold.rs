@@ -75,10 +75,16 @@ pub(crate) struct Hold {
     /// Made when first asked for: most guards never need one.
     token: OnceLock<CancellationToken>,
     asked_to_release: AtomicBool,
-    /// The same, for whoever waits for that.
-    asked_token: OnceLock<CancellationToken>,
+    /// What few holds need, so that the others stay small.
+    rare: OnceLock<Box<Rare>>,
+}
+
+#[derive(Default)]
+struct Rare {
+    /// Cancelled when somebody asks the holder to let go.
+    asked: CancellationToken,
     /// The other parts of a multi-lock: lost together with this one.
-    kin: OnceLock<Box<[Weak<Self>]>>,
+    kin: OnceLock<Box<[Weak<Hold>]>>,
 }
 
 impl Hold {
@@ -116,8 +122,7 @@ impl Hold {
             guards: AtomicU32::new(1),
             token: OnceLock::new(),
             asked_to_release: AtomicBool::new(false),
-            asked_token: OnceLock::new(),
-            kin: OnceLock::new(),
+            rare: OnceLock::new(),
         }
     }
 
@@ -232,7 +237,8 @@ impl Hold {
         for part in parts {
             let others = parts.iter().filter(|other| !Arc::ptr_eq(part, other));
             // Done once, when the holds are new.
-            let _ = part.kin.set(others.map(Arc::downgrade).collect());
+            let rare = part.rare.get_or_init(Box::default);
+            let _ = rare.kin.set(others.map(Arc::downgrade).collect());
         }
         // What was lost or asked before it had kin.
         for part in parts {
@@ -248,11 +254,8 @@ impl Hold {
     }
 
     fn kin(&self) -> impl Iterator<Item = Arc<Self>> {
-        self.kin
-            .get()
-            .into_iter()
-            .flatten()
-            .filter_map(Weak::upgrade)
+        let kin = self.rare.get().and_then(|rare| rare.kin.get());
+        kin.into_iter().flatten().filter_map(Weak::upgrade)
     }
 
     /// Somebody asks the holder to let go.
@@ -265,8 +268,8 @@ impl Hold {
 
     fn asked(&self) {
         self.asked_to_release.store(true, SeqCst);
-        if let Some(token) = self.asked_token.get() {
-            token.cancel();
+        if let Some(rare) = self.rare.get() {
+            rare.asked.cancel();
         }
     }
 
@@ -276,7 +279,7 @@ impl Hold {
 
     /// The token that is cancelled when somebody asks the holder to let go.
     pub(crate) fn asked_token(&self) -> &CancellationToken {
-        let token = self.asked_token.get_or_init(CancellationToken::new);
+        let token = &self.rare.get_or_init(Box::default).asked;
         // `asked` may have looked for the token just before it was made.
         if self.is_asked_to_release() {
             token.cancel();
