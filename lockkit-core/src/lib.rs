@@ -6,7 +6,8 @@
 //!
 //! | to find | look at |
 //! | --- | --- |
-//! | the handle, locks and guards | [`Locker`], [`Mutex`], [`Guard`], [`DistributedLock`] |
+//! | the handle and the guard | [`Locker`], [`Guard`], [`DistributedLock`] |
+//! | what can be locked | [`Mutex`], [`ReadWriteLock`], [`Semaphore`], [`SegmentedLock`], [`MultiLock`], [`Latch`] |
 //! | how long a hold may be believed | [`valid_until`], [`Clock`], [`Guarantee`] |
 //! | what a backend must do | [`Backend`], [`Ticket`], [`Claim`], [`Notices`] |
 //! | who may enter next | [`admission`] |
@@ -21,6 +22,7 @@ mod clock;
 mod conversion;
 mod core;
 mod descriptor;
+mod detached;
 mod error;
 mod fence;
 mod guard;
@@ -39,6 +41,7 @@ mod notices;
 #[doc = include_str!("docs/observability.md")]
 pub mod observability {}
 mod observe;
+mod operator;
 mod options;
 mod owner;
 mod part;
