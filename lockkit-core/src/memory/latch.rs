@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::entry::Entry;
+use super::entry::{Entry, Step};
 use crate::{CountDown, LatchState, LockName};
 
 /// A latch that was set.
@@ -33,22 +33,23 @@ impl Entry {
         if self.latch.as_ref().is_some_and(|latch| !latch.is_open()) {
             return false;
         }
-        self.latch = (count > 0).then(|| Latch {
+        let set = || Latch {
             of: count,
             arrived: HashSet::new(),
-        });
+        };
+        self.latch = (count > 0).then(|| Box::new(set()));
         true
     }
 
     /// See [`Backend::count_down`](crate::Backend::count_down).
-    pub(super) fn count_down(&mut self, participant: &LockName) -> CountDown {
+    pub(super) fn count_down(&mut self, participant: &LockName, step: &mut Step<'_>) -> CountDown {
         let Some(latch) = &mut self.latch else {
             return CountDown::NotSet;
         };
         if !latch.is_open() {
             latch.arrived.insert(participant.clone());
             if latch.is_open() {
-                self.pass_all();
+                self.pass_all(step);
             }
         }
         CountDown::Left(self.latch.as_ref().map_or(0, |latch| latch.state().left))
