@@ -10,7 +10,9 @@ mod lifecycle;
 mod names;
 mod outages;
 mod processes;
+mod read_write;
 mod reentrancy;
+mod semaphore;
 mod waiting;
 
 use crate::Case;
@@ -29,6 +31,8 @@ pub fn cases() -> Vec<Case> {
         fencing::cases(),
         names::cases(),
         reentrancy::cases(),
+        read_write::cases(),
+        semaphore::cases(),
         detach::cases(),
         processes::cases(),
     ]
