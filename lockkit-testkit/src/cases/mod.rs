@@ -5,6 +5,7 @@ mod contract;
 mod detach;
 mod exclusion;
 mod fencing;
+mod latch;
 mod lease;
 mod lifecycle;
 mod names;
@@ -12,6 +13,7 @@ mod outages;
 mod processes;
 mod read_write;
 mod reentrancy;
+mod segmented;
 mod semaphore;
 mod waiting;
 
@@ -33,6 +35,8 @@ pub fn cases() -> Vec<Case> {
         reentrancy::cases(),
         read_write::cases(),
         semaphore::cases(),
+        latch::cases(),
+        segmented::cases(),
         detach::cases(),
         processes::cases(),
     ]
