@@ -5,14 +5,17 @@ mod contract;
 mod detach;
 mod exclusion;
 mod fencing;
+mod inspection;
 mod latch;
 mod lease;
 mod lifecycle;
+mod multi_lock;
 mod names;
 mod outages;
 mod processes;
 mod read_write;
 mod reentrancy;
+mod revocation;
 mod segmented;
 mod semaphore;
 mod waiting;
@@ -37,6 +40,9 @@ pub fn cases() -> Vec<Case> {
         semaphore::cases(),
         latch::cases(),
         segmented::cases(),
+        multi_lock::cases(),
+        revocation::cases(),
+        inspection::cases(),
         detach::cases(),
         processes::cases(),
     ]
