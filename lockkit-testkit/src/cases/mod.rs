@@ -19,6 +19,7 @@ mod revocation;
 mod segmented;
 mod semaphore;
 mod waiting;
+mod wake_ups;
 
 use crate::Case;
 
@@ -44,6 +45,7 @@ pub fn cases() -> Vec<Case> {
         revocation::cases(),
         inspection::cases(),
         detach::cases(),
+        wake_ups::cases(),
         processes::cases(),
     ]
     .concat()

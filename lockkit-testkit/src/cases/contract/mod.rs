@@ -1,6 +1,7 @@
 //! The rules of the SPI, asked of the backend itself.
 
 mod claims;
+mod kinds;
 mod renewals;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::failure::ensure;
 use crate::{Case, Failure, Outcome};
 
 pub(super) fn cases() -> Vec<Case> {
-    [claims::cases(), renewals::cases()].concat()
+    [claims::cases(), renewals::cases(), kinds::cases()].concat()
 }
 
 pub(in crate::cases) async fn attempt(
