@@ -95,8 +95,10 @@ pub(crate) async fn pass(core: &Arc<Core>, request: &Request) -> Result<bool> {
         core.check_open(1)?;
         let mut standing = Standing::new(core, request.claim())?;
         let passed = wait_for(core, request, &mut standing).await?;
-        core.watchdog.forget(standing.id());
-        standing.settle();
+        // If it has stood in line, dropping it releases the place.
+        if !standing.has_stood() {
+            standing.settle();
+        }
         Ok(passed)
     };
     let passed = core.observer.acquire(core.clock, request, call).await?;

@@ -26,6 +26,7 @@ mod detached;
 mod end;
 mod error;
 mod fence;
+mod group;
 mod guard;
 mod hold;
 mod id;

@@ -4,14 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::{Patience, Request, acquire};
-use crate::core::Core;
+use crate::acquire::Patience;
 use crate::end::End;
-use crate::hold::Hold;
-use crate::part::Part;
+use crate::group::{Group, Parts};
 use crate::terms::Terms;
-use crate::together::{AllAtOnce, hold_all};
-use crate::within::within;
 use crate::{Error, ErrorKind, Guard, Mode, Mutex, Result};
 
 /// Several mutexes, of one locker or of several, as one lock: all or nothing.
@@ -60,12 +56,6 @@ use crate::{Error, ErrorKind, Guard, Mode, Mutex, Result};
 pub struct MultiLock {
     locks: Vec<Mutex>,
     wait: Option<Duration>,
-}
-
-/// The parts on one locker, sorted by resource, each once.
-struct Group {
-    core: Arc<Core>,
-    requests: Vec<Request>,
 }
 
 /// The longest pause before everything is tried again.
@@ -155,7 +145,7 @@ impl MultiLock {
         let mut parts = Parts::default();
         for group in self.groups()? {
             match group.try_hold(End::NEVER).await? {
-                Some(more) => parts.0.extend(more),
+                Some(more) => parts.add(more),
                 None => {
                     parts.let_go().await;
                     return Ok(None);
@@ -168,14 +158,14 @@ impl MultiLock {
     /// Waits for one group with nothing held, then tries the others.
     async fn round(&self, groups: &[Group], first: usize, end: End) -> Result<Round> {
         let mut parts = Parts::default();
-        parts.0.extend(groups[first].hold(end).await?);
+        parts.add(groups[first].hold(end).await?);
         for (number, group) in groups.iter().enumerate() {
             if number == first {
                 continue;
             }
             let busy = match group.try_hold(end).await {
                 Ok(Some(more)) => {
-                    parts.0.extend(more);
+                    parts.add(more);
                     continue;
                 }
                 Ok(None) => Ok(Round::Busy(number)),
@@ -241,117 +231,6 @@ enum Round {
     Held(Guard),
     /// Nothing is held; this group was not free.
     Busy(usize),
-}
-
-/// What is held so far. Lets go of the last first.
-#[derive(Default)]
-struct Parts(Vec<Part>);
-
-impl Parts {
-    /// In the order of their names, which is that of the guard.
-    fn sorted(mut self) -> Vec<Part> {
-        let mut parts = std::mem::take(&mut self.0);
-        parts.sort_by(|a, b| a.hold.id.resource().cmp(b.hold.id.resource()));
-        parts
-    }
-}
-
-impl Parts {
-    /// Lets go of all and waits until that is done, though no longer than for one call: who is
-    /// told that nothing is held should find it so.
-    async fn let_go(mut self) {
-        let Some(last) = self.0.last() else {
-            return;
-        };
-        let limit = last.core.options.call_timeout;
-        let all = async {
-            while let Some(part) = self.0.pop() {
-                // What is left after an error is released in the background.
-                if part.unlock().await.is_err() {
-                    break;
-                }
-            }
-        };
-        within(limit, all).await;
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        while self.0.pop().is_some() {}
-    }
-}
-
-impl Group {
-    /// Holds all of them if all are free, and `end` does not come before the last is asked for.
-    async fn try_hold(&self, end: End) -> Result<Option<Vec<Part>>> {
-        if end.is_over() {
-            return Ok(None);
-        }
-        if self.requests.len() > 1 {
-            match hold_all(&self.core, &self.requests).await? {
-                AllAtOnce::Held(holds) => {
-                    let parts = holds.into_iter().zip(&self.requests);
-                    return Ok(Some(
-                        parts
-                            .map(|(hold, request)| self.part(hold, request))
-                            .collect(),
-                    ));
-                }
-                AllAtOnce::Busy => return Ok(None),
-                AllAtOnce::OneByOne => {}
-            }
-        }
-        let mut parts = Parts::default();
-        for request in &self.requests {
-            let hold = if end.is_over() {
-                Ok(None)
-            } else {
-                acquire(&self.core, request).await
-            };
-            match hold {
-                Ok(Some(hold)) => parts.0.push(self.part(hold, request)),
-                busy => {
-                    parts.let_go().await;
-                    return busy.map(|_| None);
-                }
-            }
-        }
-        Ok(Some(std::mem::take(&mut parts.0)))
-    }
-
-    /// Waits until it holds all of them.
-    async fn hold(&self, end: End) -> Result<Vec<Part>> {
-        if self.requests.len() > 1 {
-            match self.try_hold(end).await {
-                Ok(Some(parts)) => return Ok(parts),
-                Ok(None) => {}
-                // One after the other it is tried again.
-                Err(error) if error.is_retryable() && !end.is_over() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let mut parts = Parts::default();
-        let deadline = end.on(self.core.clock);
-        for request in &self.requests {
-            let patient = Request {
-                patience: Patience::Until(deadline),
-                ..request.clone()
-            };
-            match acquire(&self.core, &patient).await {
-                Ok(hold) => parts.0.extend(hold.map(|hold| self.part(hold, request))),
-                Err(error) => {
-                    parts.let_go().await;
-                    return Err(error);
-                }
-            }
-        }
-        Ok(std::mem::take(&mut parts.0))
-    }
-
-    fn part(&self, hold: Arc<Hold>, request: &Request) -> Part {
-        Part::new(Arc::clone(&self.core), hold, request.ttl, None)
-    }
 }
 
 fn none() -> Error {

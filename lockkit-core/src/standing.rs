@@ -134,6 +134,11 @@ impl<'a> Standing<'a> {
         }
     }
 
+    /// Whether the service may know a place in line of it.
+    pub(crate) const fn has_stood(&self) -> bool {
+        self.place.is_some()
+    }
+
     /// Ends the claim without a request: it became a hold, or the service never kept anything.
     pub(crate) fn settle(mut self) {
         self.state = State::Over;

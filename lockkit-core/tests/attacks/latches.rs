@@ -21,7 +21,6 @@ async fn whoever_waited_passes_even_if_it_is_set_anew_before_it_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "the reference backend forgets a waiter as it passes, so a lost reply is asked again"]
 async fn whoever_waited_passes_even_if_the_reply_is_lost_and_it_is_set_anew() {
     let store = MemoryStore::new();
     let (backend, faults) = faulty(&store);

@@ -10,6 +10,7 @@ mod endings;
 mod faulty;
 mod latches;
 mod multi;
+mod multi_grants;
 mod odd;
 mod owners;
 mod permits;
