@@ -1,27 +1,43 @@
 //! Lies about latches.
 
+use std::sync::{Mutex, PoisonError};
+
 use async_trait::async_trait;
 use lockkit_core::{
-    Attempt, AttemptId, Backend, Claim, CountDown, LockName, Memory, Primitive, Resource, Result,
-    Ticket,
+    Attempt, AttemptId, Backend, Claim, CountDown, HoldId, LockName, Memory, Primitive, Resource,
+    Result, Ticket,
 };
 
 use super::lie::{Lie, forged, honest_release};
 
 /// Clears everything when it is set anew, whoever stood in line included.
 #[derive(Debug, Default)]
-pub(super) struct ForgetsWhoWaited;
+pub(super) struct ForgetsWhoWaited(Mutex<Vec<HoldId>>);
 
 #[async_trait]
 impl Lie for ForgetsWhoWaited {
     async fn set_latch(&self, truth: &Memory, resource: &Resource, count: u32) -> Result<bool> {
         let done = truth.set_latch(resource, count).await?;
-        if done {
-            for waiter in truth.inspect(resource).await?.waiters {
-                honest_release(truth, &waiter.id).await?;
-            }
+        let waited = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for id in waited.iter().filter(|_| done) {
+            honest_release(truth, id).await?;
         }
         Ok(done)
+    }
+
+    async fn count_down(
+        &self,
+        truth: &Memory,
+        resource: &Resource,
+        participant: &LockName,
+    ) -> Result<CountDown> {
+        let waiters = truth.inspect(resource).await?.waiters;
+        let ids = waiters.into_iter().map(|waiter| waiter.id);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(ids);
+        truth.count_down(resource, participant).await
     }
 }
 
