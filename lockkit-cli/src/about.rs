@@ -72,7 +72,7 @@ fn paragraph(backend: &Descriptor) -> String {
         [
             "  strict order",
             if backend.fair {
-                "yes, with --fair"
+                "yes; a mutex with --fair, the others always"
             } else {
                 "no"
             },
