@@ -80,26 +80,21 @@ pub(crate) enum Format {
     Json,
 }
 
+/// The commands; those without a text here have it beside their arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Hold a lock while a program runs
     Run(Run),
-    /// Take a lock and print an id that renews and releases it
     Acquire(Acquire),
-    /// Prolong a lock taken by `acquire`
     Renew(Renew),
-    /// Release a lock taken by `acquire`
     Release(Release),
-    /// Wait until others have come: a count that opens at zero
-    #[command(subcommand, after_long_help = examples::help("latch"))]
+    #[command(
+        subcommand,
+        after_long_help = format!("{}\n\n{}", examples::help("latch"), exit::help())
+    )]
     Latch(LatchCommand),
-    /// List who holds and who waits
     Ls(Ls),
-    /// Ask whoever holds a lock to let go
     RequestRelease(RequestRelease),
-    /// Take a lock away from whoever holds it
     Break(Break),
-    /// Change how many permits or segments a name has
     Resize(Resize),
     /// Ask the backend whether it is well
     Ping,

@@ -59,7 +59,7 @@ pub(crate) const TABLE: [(&str, &str); 15] = [
     ("77", "permission denied"),
     (
         "78",
-        "the URL or the environment is wrong, the backend cannot do this, or NAME has another number of permits or segments",
+        "the URL or environment is wrong, NAME has another size, or the backend cannot do this",
     ),
     (
         "79",

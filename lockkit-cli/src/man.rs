@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -71,21 +71,23 @@ pub(crate) fn page(command: &[String]) -> Result<u8, Failure> {
         };
         page = found;
     }
-    let page = page.clone();
     let mut text = Vec::new();
     let examples = examples::of(command.first().map_or("", String::as_str));
-    render(&Man::new(page), &examples, &mut text)?;
+    render(page, &examples, &mut text)?;
     output::listing(&String::from_utf8_lossy(&text))?;
     Ok(exit::OK)
 }
 
-fn render(man: &Man, examples: &[(&str, &str)], out: &mut Vec<u8>) -> io::Result<()> {
+fn render(page: &Command, examples: &[(&str, &str)], out: &mut Vec<u8>) -> io::Result<()> {
+    let man = Man::new(page.clone());
     man.render_title(out)?;
     man.render_name_section(out)?;
     man.render_synopsis_section(out)?;
     man.render_description_section(out)?;
     man.render_options_section(out)?;
-    man.render_subcommands_section(out)?;
+    if page.has_subcommands() {
+        man.render_subcommands_section(out)?;
+    }
     let mut roff = Roff::default();
     section(&mut roff, "EXIT STATUS", &exit::TABLE);
     section(&mut roff, "ENVIRONMENT", &ENVIRONMENT);

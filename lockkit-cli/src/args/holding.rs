@@ -15,9 +15,8 @@ use crate::{duration, examples, exit};
 /// LOCKKIT_BACKEND and LOCKKIT_HOLDER in its environment, and LOCKKIT_SEGMENT if it has a segment.
 /// Signals are passed on to CMD and its process group.
 ///
-/// Each kind of lock has names of its own: who takes NAME without an option, with --shared or
-/// --exclusive, with permits, or in segments, is in nobody's way but those who take it in the same
-/// way.
+/// Each kind of lock has names of its own: the plain lock NAME, the one that is --shared or
+/// --exclusive, the permits of NAME and the segments of NAME do not exclude each other.
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = format!("{}\n\n{}", examples::help("run"), exit::help()))]
 pub(crate) struct Run {

@@ -43,7 +43,7 @@ pub(crate) struct Set {
     #[command(flatten)]
     pub(crate) name: LatchName,
     /// How many are to come
-    #[arg(value_name = "COUNT", value_parser = count)]
+    #[arg(value_name = "COUNT", value_parser = count, allow_negative_numbers = true)]
     pub(crate) count: u32,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 use lockkit::Primitive;
 
 use super::taking::count;
@@ -34,6 +34,13 @@ impl KindWord {
 }
 
 /// List who holds and who waits, in order
+///
+/// One line for each holder and waiter, and for each latch that is closed. With --format json, an
+/// array of objects with name, kind, fence, size (how many permits or segments there are), latch
+/// (left, of), holders and waiters; each of those has label (text, host, pid), mode (exclusive,
+/// shared, permits, segment), permits, segment and since; a holder also id, fence, held_ms,
+/// remaining_ms, detached and asked_to_release; a waiter also fair and waited_ms. What does not
+/// apply is null.
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = examples::help("ls"))]
 pub(crate) struct Ls {
@@ -102,21 +109,19 @@ pub(crate) struct Break {
 /// number of segments can be changed only while nobody holds or waits for one (exit code 75
 /// otherwise), because a key belongs to another segment afterwards.
 #[derive(Debug, ClapArgs)]
-#[command(after_long_help = examples::help("resize"))]
+#[command(
+    after_long_help = examples::help("resize"),
+    group = ArgGroup::new("size").required(true)
+)]
 #[group(skip)]
 pub(crate) struct Resize {
     /// Name of the lock
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// How many permits there are from now on, the M of `run --of M`
-    #[arg(long, value_name = "M", value_parser = count, conflicts_with = "segments")]
+    #[arg(long, group = "size", value_name = "M", value_parser = count, allow_negative_numbers = true)]
     pub(crate) permits: Option<u32>,
     /// How many segments there are from now on, the M of `run --any-of M`
-    #[arg(
-        long,
-        value_name = "M",
-        value_parser = count,
-        required_unless_present = "permits"
-    )]
+    #[arg(long, group = "size", value_name = "M", value_parser = count, allow_negative_numbers = true)]
     pub(crate) segments: Option<u32>,
 }

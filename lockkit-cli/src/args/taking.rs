@@ -60,7 +60,7 @@ pub(crate) struct Choice {
         group = "kind",
         requires = "of",
         value_name = "N",
-        value_parser = count,
+        value_parser = count, allow_negative_numbers = true,
         help_heading = KIND
     )]
     pub(crate) permits: Option<u32>,
@@ -69,12 +69,12 @@ pub(crate) struct Choice {
         long,
         conflicts_with_all = ["shared", "exclusive", "any_of"],
         value_name = "M",
-        value_parser = count,
+        value_parser = count, allow_negative_numbers = true,
         help_heading = KIND
     )]
     pub(crate) of: Option<u32>,
     /// Take any free one of the M segments of NAME; CMD finds which, from 0 on, in LOCKKIT_SEGMENT
-    #[arg(long, group = "kind", value_name = "M", value_parser = count, help_heading = KIND)]
+    #[arg(long, group = "kind", value_name = "M", value_parser = count, allow_negative_numbers = true, help_heading = KIND)]
     pub(crate) any_of: Option<u32>,
     /// Take the segment that KEY belongs to, of those that --of says
     #[arg(long, group = "kind", requires = "of", value_name = "KEY", help_heading = KIND)]
