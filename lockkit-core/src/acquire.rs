@@ -62,6 +62,11 @@ const RECHECK: (Duration, Duration) = (Duration::from_millis(10), Duration::from
 ///
 /// Dropping the future at any point leaves nothing behind; [`Standing`] sees to it.
 pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Option<Arc<Hold>>> {
+    let call = hold(core, request);
+    core.observer.acquire(core.clock, request, call).await
+}
+
+async fn hold(core: &Arc<Core>, request: &Request) -> Result<Option<Arc<Hold>>> {
     for _ in 0..LATE_GRANTS {
         core.check_open()?;
         let mut standing = Standing::new(core, request.claim())?;
@@ -86,12 +91,16 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
 ///
 /// A claim like any other, except that it passes and holds nothing.
 pub(crate) async fn pass(core: &Arc<Core>, request: &Request) -> Result<bool> {
-    core.check_open()?;
-    let mut standing = Standing::new(core, request.claim())?;
-    let passed = wait_for(core, request, &mut standing).await?.is_some();
-    core.watchdog.forget(standing.id());
-    standing.settle();
-    Ok(passed)
+    let call = async {
+        core.check_open()?;
+        let mut standing = Standing::new(core, request.claim())?;
+        let passed = wait_for(core, request, &mut standing).await?;
+        core.watchdog.forget(standing.id());
+        standing.settle();
+        Ok(passed)
+    };
+    let passed = core.observer.acquire(core.clock, request, call).await?;
+    Ok(passed.is_some())
 }
 
 /// Turns a grant into a hold; `None` if it cannot be believed any more.
@@ -104,7 +113,13 @@ pub(crate) fn keep(
     if core.clock.now() >= valid_until(grant.sent_at, grant.ttl) {
         return Ok(None);
     }
-    let hold = Arc::new(Hold::new(id.clone(), request.mode, core.clock, grant));
+    let hold = Arc::new(Hold::new(
+        id.clone(),
+        request.mode,
+        core.clock,
+        core.observer,
+        grant,
+    ));
     match core.watchdog.watch_hold(&hold, grant, request.renewed) {
         Watched::Yes => Ok(Some(hold)),
         Watched::Gone => Ok(None),
@@ -118,6 +133,7 @@ async fn wait_for(
     standing: &mut Standing<'_>,
 ) -> Result<Option<Grant>> {
     let mut outage = Outage::default();
+    let mut contended = false;
     let mut limit = first_limit(core, request);
     loop {
         let outcome = match within(limit, standing.attempt()).await {
@@ -129,6 +145,9 @@ async fn wait_for(
             Ok(Attempt::Held(grant)) => return Ok(Some(grant)),
             Ok(Attempt::Busy { recheck_after }) => {
                 outage = Outage::default();
+                if !std::mem::replace(&mut contended, true) {
+                    core.observer.contended(&request.resource);
+                }
                 recheck_after
                     .unwrap_or(RECHECK.1)
                     .clamp(RECHECK.0, RECHECK.1)

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::observe::Observer;
 use crate::owner::Owners;
 use crate::watchdog::Watchdog;
 use crate::within::within;
@@ -20,6 +21,7 @@ pub(crate) struct Core {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) clock: Clock,
     pub(crate) options: LockerOptions,
+    pub(crate) observer: Observer,
     /// The label of claims that do not bring their own.
     pub(crate) label: Label,
     pub(crate) watchdog: Arc<Watchdog>,
@@ -42,7 +44,8 @@ impl Core {
         })?;
         options.check(backend.descriptor())?;
         let label = Label::new(options.label.as_str())?;
-        let watchdog = Watchdog::new(Arc::clone(&backend), options.call_timeout);
+        let observer = Observer::new(backend.descriptor().driver, options.names_in_metrics);
+        let watchdog = Watchdog::new(Arc::clone(&backend), options.call_timeout, observer);
         backend.attach(Notices::new(Arc::downgrade(&watchdog)));
         let stop = CancellationToken::new();
         let task = runtime.spawn(Arc::clone(&watchdog).run(stop.clone()));
@@ -50,6 +53,7 @@ impl Core {
             clock: backend.descriptor().clock,
             backend,
             options,
+            observer,
             label,
             watchdog,
             owners: Owners::default(),

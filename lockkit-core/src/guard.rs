@@ -3,13 +3,14 @@
 use std::fmt;
 use std::fs::File;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::hold::{Hold, LossReason};
 use crate::part::Part;
-use crate::{Clock, ErrorKind, Fence, HoldId, Instant, LockName, Mode, Primitive, Result};
+use crate::{Clock, ErrorKind, Fence, HoldId, Instant, LockName, Mode, Result};
 
 /// What [`Guard::unlock`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,16 +56,6 @@ pub struct Guard {
     first: Part,
 }
 
-/// What a reader that wanted to write has become. See [`Guard::try_upgrade`].
-#[derive(Debug)]
-#[must_use = "dropping it releases the lock"]
-pub enum Upgraded {
-    /// A writer, with a new fence.
-    Writer(Guard),
-    /// The reader that it was: others read as well, or somebody waits.
-    Reader(Guard),
-}
-
 /// Lets go of the last first.
 struct Rest(Vec<Part>);
 
@@ -87,7 +78,7 @@ impl Guard {
         if parts.is_empty() {
             return None;
         }
-        let holds: Vec<_> = parts.iter().map(|part| part.hold.clone()).collect();
+        let holds: Vec<_> = parts.iter().map(|part| Arc::clone(&part.hold)).collect();
         let first = parts.remove(0);
         Hold::join(&holds);
         Some(Self {
@@ -269,10 +260,8 @@ impl Guard {
     }
 
     fn lost_part(&self) -> &Part {
-        let mut parts = self.parts();
-        parts
-            .find(|part| part.hold.loss().is_some())
-            .unwrap_or(&self.first)
+        let mut lost = self.parts().filter(|part| part.hold.loss().is_some());
+        lost.next().unwrap_or(&self.first)
     }
 
     /// Releases the lock and tells whether it was still ours.
@@ -320,63 +309,8 @@ impl Guard {
         self.single("detached")?.detach(ttl).await
     }
 
-    /// Turns a writer into a reader in one step: nobody writes in between, and the readers that
-    /// come next in line enter at once. Keeps the fence.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidArgument`] if this is not a guard of a
-    /// [`ReadWriteLock`](crate::ReadWriteLock), or the owner holds other guards of it;
-    /// [`ErrorKind::Lost`] if the lock was lost before; [`ErrorKind::Unavailable`] if the service
-    /// did not confirm. After an error the lock is released.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future releases the lock.
-    pub async fn downgrade(self) -> Result<Self> {
-        let part = self.half_of_read_write()?;
-        if part.hold.mode() == Mode::Shared || part.convert(Mode::Shared).await? {
-            return Ok(Self::new(part));
-        }
-        let message = "the backend would not let a writer become a reader";
-        Err(part.core.error(ErrorKind::Unexpected, message))
-    }
-
-    /// Turns a reader into a writer in one step, if nobody else reads and nobody waits: otherwise
-    /// it stays the reader that it was. Never waits, because two readers that each waited for the
-    /// other to stop would wait for ever: to write at last, unlock and lock anew.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidArgument`] if this is not a guard of a
-    /// [`ReadWriteLock`](crate::ReadWriteLock); [`ErrorKind::Lost`] if the lock was lost before;
-    /// [`ErrorKind::Unavailable`] if the service did not confirm. After an error the lock is
-    /// released.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future releases the lock.
-    pub async fn try_upgrade(self) -> Result<Upgraded> {
-        let part = self.half_of_read_write()?;
-        let writes = part.hold.mode() == Mode::Exclusive || part.convert(Mode::Exclusive).await?;
-        let guard = Self::new(part);
-        Ok(if writes {
-            Upgraded::Writer(guard)
-        } else {
-            Upgraded::Reader(guard)
-        })
-    }
-
-    fn half_of_read_write(self) -> Result<Part> {
-        let part = self.single("converted")?;
-        if part.hold.id.resource().primitive() == Primitive::ReadWrite {
-            return Ok(part);
-        }
-        let message = "only a read-write lock is downgraded or upgraded";
-        Err(part.core.error(ErrorKind::InvalidArgument, message))
-    }
-
-    fn single(self, done: &str) -> Result<Part> {
+    /// The only part, for what can be done with one hold.
+    pub(crate) fn single(self, done: &str) -> Result<Part> {
         let Self { rest, first } = self;
         if rest.0.is_empty() {
             return Ok(first);

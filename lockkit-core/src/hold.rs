@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::observe::{Observer, Since};
 use crate::{Clock, Fence, Grant, HoldId, Instant, Mode, Pick, valid_until};
 
 /// Why a hold was lost.
@@ -31,6 +32,18 @@ impl fmt::Display for LossReason {
     }
 }
 
+impl LossReason {
+    /// The one word for it in metrics and records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Gone => "gone",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 const HELD: u8 = 0;
 const RELEASED: u8 = 1;
 const EXPIRED: u8 = 2;
@@ -50,6 +63,8 @@ pub(crate) struct Hold {
     /// Rises when a reader becomes a writer.
     fence: AtomicU64,
     clock: Clock,
+    observer: Observer,
+    since: Since,
     valid_until: AtomicU64,
     /// When the confirmed request left that `valid_until` counts from. Changed by the watchdog
     /// alone, under the lock of its table.
@@ -60,14 +75,26 @@ pub(crate) struct Hold {
     /// Made when first asked for: most guards never need one.
     token: OnceLock<CancellationToken>,
     asked_to_release: AtomicBool,
-    /// The same, for whoever waits for that.
-    asked_token: OnceLock<CancellationToken>,
+    /// What few holds need, so that the others stay small.
+    rare: OnceLock<Box<Rare>>,
+}
+
+#[derive(Default)]
+struct Rare {
+    /// Cancelled when somebody asks the holder to let go.
+    asked: CancellationToken,
     /// The other parts of a multi-lock: lost together with this one.
     kin: OnceLock<Box<[Weak<Hold>]>>,
 }
 
 impl Hold {
-    pub(crate) fn new(id: HoldId, mode: Mode, clock: Clock, grant: Grant) -> Self {
+    pub(crate) fn new(
+        id: HoldId,
+        mode: Mode,
+        clock: Clock,
+        observer: Observer,
+        grant: Grant,
+    ) -> Self {
         let Grant {
             fence,
             sent_at,
@@ -87,14 +114,15 @@ impl Hold {
             shared: AtomicBool::new(mode == Mode::Shared),
             fence: AtomicU64::new(fence.get()),
             clock,
+            observer,
+            since: Since::now(clock),
             valid_until: AtomicU64::new(valid_until(sent_at, ttl).as_nanos()),
             confirmed: AtomicU64::new(sent_at.as_nanos()),
             end: AtomicU8::new(HELD),
             guards: AtomicU32::new(1),
             token: OnceLock::new(),
             asked_to_release: AtomicBool::new(false),
-            asked_token: OnceLock::new(),
-            kin: OnceLock::new(),
+            rare: OnceLock::new(),
         }
     }
 
@@ -138,12 +166,7 @@ impl Hold {
         if self.end.load(SeqCst) == HELD && self.clock.now() >= self.valid_until() {
             self.lose(LossReason::Expired);
         }
-        match self.end.load(SeqCst) {
-            EXPIRED => Some(LossReason::Expired),
-            GONE => Some(LossReason::Gone),
-            CLOSED => Some(LossReason::Closed),
-            _ => None,
-        }
+        reason(self.end.load(SeqCst))
     }
 
     /// Moves the deadline after a confirmed renewal. The request that left last counts, even if
@@ -180,23 +203,33 @@ impl Hold {
     }
 
     fn finish(&self, end: u8) -> bool {
-        let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
+        let first = self.finish_alone(end);
         if first && end != RELEASED {
-            if let Some(token) = self.token.get() {
-                token.cancel();
-            }
             for other in self.kin() {
-                other.end_with_kin(end);
+                other.finish_alone(end);
             }
         }
         first
     }
 
-    fn end_with_kin(&self, end: u8) {
+    fn finish_alone(&self, end: u8) -> bool {
         let first = self.end.compare_exchange(HELD, end, SeqCst, SeqCst).is_ok();
-        if first && let Some(token) = self.token.get() {
-            token.cancel();
+        if first {
+            if end != RELEASED
+                && let Some(token) = self.token.get()
+            {
+                token.cancel();
+            }
+            let Self {
+                observer,
+                id,
+                since,
+                clock,
+                ..
+            } = self;
+            observer.ended(id, *since, *clock, reason(end));
         }
+        first
     }
 
     /// Makes these holds the parts of one: whatever ends one of them by a loss ends all.
@@ -204,7 +237,8 @@ impl Hold {
         for part in parts {
             let others = parts.iter().filter(|other| !Arc::ptr_eq(part, other));
             // Done once, when the holds are new.
-            let _ = part.kin.set(others.map(Arc::downgrade).collect());
+            let rare = part.rare.get_or_init(Box::default);
+            let _ = rare.kin.set(others.map(Arc::downgrade).collect());
         }
         // What was lost or asked before it had kin.
         for part in parts {
@@ -220,11 +254,8 @@ impl Hold {
     }
 
     fn kin(&self) -> impl Iterator<Item = Arc<Self>> {
-        self.kin
-            .get()
-            .into_iter()
-            .flatten()
-            .filter_map(Weak::upgrade)
+        let kin = self.rare.get().and_then(|rare| rare.kin.get());
+        kin.into_iter().flatten().filter_map(Weak::upgrade)
     }
 
     /// Somebody asks the holder to let go.
@@ -237,8 +268,8 @@ impl Hold {
 
     fn asked(&self) {
         self.asked_to_release.store(true, SeqCst);
-        if let Some(token) = self.asked_token.get() {
-            token.cancel();
+        if let Some(rare) = self.rare.get() {
+            rare.asked.cancel();
         }
     }
 
@@ -248,7 +279,7 @@ impl Hold {
 
     /// The token that is cancelled when somebody asks the holder to let go.
     pub(crate) fn asked_token(&self) -> &CancellationToken {
-        let token = self.asked_token.get_or_init(CancellationToken::new);
+        let token = &self.rare.get_or_init(Box::default).asked;
         // `asked` may have looked for the token just before it was made.
         if self.is_asked_to_release() {
             token.cancel();
@@ -289,6 +320,15 @@ impl Hold {
 
     pub(crate) fn is_abandoned(&self) -> bool {
         self.guards.load(SeqCst) == 0
+    }
+}
+
+const fn reason(end: u8) -> Option<LossReason> {
+    match end {
+        EXPIRED => Some(LossReason::Expired),
+        GONE => Some(LossReason::Gone),
+        CLOSED => Some(LossReason::Closed),
+        _ => None,
     }
 }
 

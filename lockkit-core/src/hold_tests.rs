@@ -10,7 +10,8 @@ fn hold(ttl: Duration) -> Hold {
         ttl,
         segment: None,
     };
-    Hold::new(id, Mode::Exclusive, Clock::Tokio, grant)
+    let observer = Observer::new("memory", false);
+    Hold::new(id, Mode::Exclusive, Clock::Tokio, observer, grant)
 }
 
 #[tokio::test(start_paused = true)]

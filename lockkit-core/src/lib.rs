@@ -6,10 +6,12 @@
 //!
 //! | to find | look at |
 //! | --- | --- |
-//! | the handle, locks and guards | [`Locker`], [`Mutex`], [`Guard`], [`DistributedLock`] |
+//! | the handle and the guard | [`Locker`], [`Guard`], [`DistributedLock`] |
+//! | what can be locked | [`Mutex`], [`ReadWriteLock`], [`Semaphore`], [`SegmentedLock`], [`MultiLock`], [`Latch`] |
 //! | how long a hold may be believed | [`valid_until`], [`Clock`], [`Guarantee`] |
 //! | what a backend must do | [`Backend`], [`Ticket`], [`Claim`], [`Notices`] |
 //! | who may enter next | [`admission`] |
+//! | metrics and traces | [`observability`] |
 //! | locks for tests and examples | [`Memory`], [`MemoryStore`] |
 
 mod acquire;
@@ -17,8 +19,10 @@ pub mod admission;
 pub mod backend;
 mod claim;
 mod clock;
+mod conversion;
 mod core;
 mod descriptor;
+mod detached;
 mod error;
 mod fence;
 mod guard;
@@ -34,6 +38,10 @@ mod multi_lock;
 mod mutex;
 mod name;
 mod notices;
+#[doc = include_str!("docs/observability.md")]
+pub mod observability {}
+mod observe;
+mod operator;
 mod options;
 mod owner;
 mod part;
@@ -55,10 +63,11 @@ mod within;
 pub use backend::{Backend, Ticket};
 pub use claim::{Attempt, Claim, Converted, CountDown, Grant, Released, Renewal, Together};
 pub use clock::{Clock, Instant};
+pub use conversion::Upgraded;
 pub use descriptor::{Descriptor, FenceClass, Guarantee};
 pub use error::{Error, ErrorKind, Result};
 pub use fence::Fence;
-pub use guard::{Guard, Unlocked, Upgraded};
+pub use guard::{Guard, Unlocked};
 pub use hold::LossReason;
 pub use id::{AttemptId, HoldId};
 pub use label::Label;

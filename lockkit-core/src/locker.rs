@@ -1,15 +1,11 @@
 //! The handle that applications keep.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::core::Core;
-use crate::hold::LossReason;
-use crate::part::lost;
-use crate::releasing::Releasing;
 use crate::{
-    Backend, Descriptor, HoldId, Latch, LockerOptions, MultiLock, Mutex, Primitive, ReadWriteLock,
-    Released, Renewal, Resource, Result, SegmentedLock, Semaphore, Snapshot,
+    Backend, Descriptor, Latch, LockerOptions, MultiLock, Mutex, Primitive, ReadWriteLock, Result,
+    SegmentedLock, Semaphore,
 };
 
 /// Locks on one backend. Clones share everything: sessions, connections and the watchdog.
@@ -30,7 +26,7 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Locker {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
 }
 
 impl Locker {
@@ -119,131 +115,6 @@ impl Locker {
     /// Cheap, and no I/O; a bad name, or none at all, is an error when it is taken.
     pub fn multi_lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         MultiLock::across(names.into_iter().map(|name| self.mutex(name)))
-    }
-
-    /// Renews a detached hold: it now runs out `ttl` from now. From any process.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the hold had run out, or was released or broken;
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `ttl` is out of range; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the
-    /// backend did not confirm, in which case the old expiry may still hold.
-    ///
-    /// # Cancel safety
-    ///
-    /// The renewal may or may not have taken effect.
-    pub async fn renew(&self, id: &HoldId, ttl: Duration) -> Result<()> {
-        self.core.check_not_closed()?;
-        self.descriptor().check_ttl(ttl)?;
-        match self
-            .core
-            .bounded(async { Ok(self.core.backend.extend(id, ttl).await) })
-            .await?
-        {
-            Renewal::Renewed { .. } => Ok(()),
-            Renewal::Gone => Err(lost(&self.core, id.resource().name(), LossReason::Gone)),
-            Renewal::Unknown(error) => Err(error),
-        }
-    }
-
-    /// Releases a hold by its id, from any process. A foreign, late or unknown id frees nothing
-    /// and is answered with [`Released::NotHeld`].
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend did not confirm; it is then repeated in the
-    /// background.
-    ///
-    /// # Cancel safety
-    ///
-    /// Once this was polled the hold is let go.
-    pub async fn release(&self, id: &HoldId) -> Result<Released> {
-        self.core.check_not_closed()?;
-        // A guard of it in this process must not believe in it any more.
-        if !self.core.watchdog.let_go(id) {
-            return Ok(Released::Done); // A claim of ours, about to withdraw.
-        }
-        let ttl = self.core.options.call_timeout;
-        self.core
-            .bounded(Releasing::new(&self.core, id.clone(), ttl))
-            .await
-    }
-
-    /// Who holds and who waits for one resource.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend does not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// Reads only.
-    pub async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
-        self.core.check_not_closed()?;
-        self.core.bounded(self.core.backend.inspect(resource)).await
-    }
-
-    /// Who holds and who waits, for each name that begins with `prefix`; the empty prefix is all.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend does not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// Reads only.
-    pub async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
-        self.core.check_not_closed()?;
-        self.core.bounded(self.core.backend.list(prefix)).await
-    }
-
-    /// Takes a hold away from its holder. The holder's guard is lost, at once if its process can
-    /// be reached; it may go on working until it notices, so guard what matters with the fence.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend did not confirm.
-    ///
-    /// # Cancel safety
-    ///
-    /// The eviction may or may not have taken effect.
-    pub async fn evict(&self, id: &HoldId) -> Result<Released> {
-        self.core.check_not_closed()?;
-        self.core.bounded(self.core.backend.evict(id)).await
-    }
-
-    /// Asks every live holder of a resource to let go; how many were asked.
-    ///
-    /// It is a request: their guards tell whoever waits for
-    /// [`Guard::revocation_requested`](crate::Guard::revocation_requested), and nothing else
-    /// happens. Detached holds have nobody to ask.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if the backend did not confirm; some may have been asked.
-    ///
-    /// # Cancel safety
-    ///
-    /// They may or may not have been asked.
-    pub async fn request_release(&self, resource: &Resource) -> Result<usize> {
-        self.core.check_not_closed()?;
-        self.core
-            .bounded(self.core.backend.request_release(resource))
-            .await
-    }
-
-    /// Asks the service whether it is well: facts as name and value, for people.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if it is not.
-    ///
-    /// # Cancel safety
-    ///
-    /// Reads only.
-    pub async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
-        self.core.check_not_closed()?;
-        self.core.bounded(self.core.backend.probe()).await
     }
 
     /// Ends this locker and all its clones, and proves that every release was sent.

@@ -31,6 +31,10 @@ pub struct LockerOptions {
     pub max_waiters: usize,
     /// A text that shows people who holds a lock, beside host and process id; empty.
     pub label: String,
+    /// Whether metrics carry the name of the lock as a label; `false`. Each name becomes a time
+    /// series of its own, so turn it on only where names are few. See
+    /// [`observability`](crate::observability).
+    pub names_in_metrics: bool,
 }
 
 impl Default for LockerOptions {
@@ -41,6 +45,7 @@ impl Default for LockerOptions {
             max_holds: 1_000_000,
             max_waiters: 100_000,
             label: String::new(),
+            names_in_metrics: false,
         }
     }
 }

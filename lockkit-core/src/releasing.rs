@@ -52,6 +52,8 @@ impl Future for Releasing<'_> {
         };
         self.request = None;
         let answer = only(answers);
+        let told = answer.as_ref().copied().map_err(Error::kind);
+        self.core.observer.released(told);
         if answer.is_err() {
             self.core.watchdog.release_later(self.id.clone(), self.ttl);
         }

@@ -22,7 +22,7 @@ pub(super) struct Entry {
     last_fence: Option<Fence>,
     /// The permits or segments that there are.
     size: Option<u32>,
-    pub(super) latch: Option<Latch>,
+    pub(super) latch: Option<Box<Latch>>,
     /// Whom to ring once the store's lock is let go: a waker may come back to it.
     pub(super) rings: Vec<Arc<Notify>>,
 }
@@ -145,7 +145,7 @@ impl Entry {
     }
 
     fn passes_latch(&mut self, place: Option<usize>) -> bool {
-        let is_open = self.latch.as_ref().is_some_and(Latch::is_open);
+        let is_open = self.latch.as_ref().is_some_and(|latch| latch.is_open());
         match place {
             Some(place) if is_open || self.queue[place].passed => {
                 self.queue.remove(place);
@@ -295,7 +295,7 @@ impl Entry {
             holders: holders.collect(),
             waiters: waiters.collect(),
             size: self.size,
-            latch: self.latch.as_ref().map(Latch::state),
+            latch: self.latch.as_ref().map(|latch| latch.state()),
         }
     }
 }

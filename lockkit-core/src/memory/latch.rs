@@ -33,10 +33,11 @@ impl Entry {
         if self.latch.as_ref().is_some_and(|latch| !latch.is_open()) {
             return false;
         }
-        self.latch = (count > 0).then(|| Latch {
+        let set = || Latch {
             of: count,
             arrived: HashSet::new(),
-        });
+        };
+        self.latch = (count > 0).then(|| Box::new(set()));
         true
     }
 

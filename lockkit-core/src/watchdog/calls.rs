@@ -7,6 +7,7 @@ use super::Watchdog;
 use super::releases::{Outcome, Release};
 use super::table::{Due, Table, Tenant, next_beat};
 use crate::hold::{Hold, LossReason};
+use crate::observe::Renewals;
 use crate::place::Place;
 use crate::{ErrorKind, HoldId, Instant, Renewal};
 
@@ -40,6 +41,7 @@ impl Watchdog {
         let limit = self.call_timeout.min(shortest / 3);
         let answers = tokio::time::timeout(limit, self.backend.renew(&ids)).await;
         let now = self.clock.now();
+        let mut renewals = Renewals::default();
         // Too few answers are unknown ones.
         let mut answers = answers.unwrap_or_default().into_iter().map(Some);
         for chunk in batch.chunks(CHUNK) {
@@ -47,11 +49,17 @@ impl Watchdog {
             let mut table = self.table();
             for due in chunk {
                 let answer = answers.next().flatten();
+                *match &answer {
+                    Some(Renewal::Renewed { .. }) => &mut renewals.renewed,
+                    Some(Renewal::Gone) => &mut renewals.gone,
+                    Some(Renewal::Unknown(_)) | None => &mut renewals.unknown,
+                } += 1;
                 answered(&mut table, &mut news, due, answer, now);
             }
             drop(table);
             news.tell();
         }
+        self.observer.renewed(renewals);
         self.wake.notify_one();
     }
 
@@ -71,7 +79,14 @@ impl Watchdog {
         let jitter = rand::random_range(0.75..1.25);
         let mut table = self.table();
         for release in batch {
-            let outcome = match answers.next() {
+            let answer = answers.next();
+            let told = match &answer {
+                Some(Ok(released)) => Ok(*released),
+                Some(Err(error)) => Err(error.kind()),
+                None => Err(ErrorKind::Unavailable),
+            };
+            self.observer.released(told);
+            let outcome = match answer {
                 Some(Ok(_)) => Outcome::Answered,
                 Some(Err(error)) if error.kind() == ErrorKind::Closed => Outcome::Answered,
                 Some(Err(_)) => Outcome::Failed,

@@ -3,15 +3,24 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::table::Tenant;
+use crate::observe::{Counted, Observer};
 
 /// How many rows of each kind there are, to be read without locking the table.
-#[derive(Default)]
 pub(super) struct Load {
     holds: AtomicUsize,
     places: AtomicUsize,
+    observer: Observer,
 }
 
 impl Load {
+    pub(super) const fn new(observer: Observer) -> Self {
+        Self {
+            holds: AtomicUsize::new(0),
+            places: AtomicUsize::new(0),
+            observer,
+        }
+    }
+
     pub(super) fn holds(&self) -> usize {
         self.holds.load(Relaxed)
     }
@@ -21,11 +30,16 @@ impl Load {
     }
 
     /// Only the table counts, under its lock.
-    pub(super) fn count(&self, tenant: &Tenant, change: impl FnOnce(usize) -> usize) {
-        let count = match tenant {
-            Tenant::Hold(_) => &self.holds,
-            Tenant::Place(_) => &self.places,
+    pub(super) fn count(&self, tenant: &Tenant, change: i8) {
+        let (count, what) = match tenant {
+            Tenant::Hold(_) => (&self.holds, Counted::Holds),
+            Tenant::Place(_) => (&self.places, Counted::Waiters),
         };
-        count.store(change(count.load(Relaxed)), Relaxed);
+        let change_by = isize::from(change);
+        count.store(
+            count.load(Relaxed).saturating_add_signed(change_by),
+            Relaxed,
+        );
+        self.observer.counted(what, change);
     }
 }

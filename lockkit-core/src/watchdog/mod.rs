@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::hold::{Hold, LossReason};
+use crate::observe::Observer;
 use crate::place::Place;
 use crate::{Backend, Clock, Grant, HoldId};
 use load::Load;
@@ -31,6 +32,7 @@ pub(crate) struct Watchdog {
     backend: Arc<dyn Backend>,
     clock: Clock,
     call_timeout: Duration,
+    observer: Observer,
     table: Mutex<Table>,
     load: Arc<Load>,
     /// Rings when the task has to look earlier than it planned.
@@ -50,13 +52,18 @@ pub(crate) enum Watched {
 }
 
 impl Watchdog {
-    pub(crate) fn new(backend: Arc<dyn Backend>, call_timeout: Duration) -> Arc<Self> {
+    pub(crate) fn new(
+        backend: Arc<dyn Backend>,
+        call_timeout: Duration,
+        observer: Observer,
+    ) -> Arc<Self> {
         let clock = backend.descriptor().clock;
-        let load = Arc::<Load>::default();
+        let load = Arc::new(Load::new(observer));
         Arc::new(Self {
             backend,
             clock,
             call_timeout,
+            observer,
             table: Mutex::new(Table::new(Arc::clone(&load))),
             load,
             wake: Notify::new(),
@@ -67,12 +74,12 @@ impl Watchdog {
     /// Watches a hold: tells its loss, and renews it at a third of its lease if `renewed`.
     pub(crate) fn watch_hold(&self, hold: &Arc<Hold>, grant: Grant, renewed: bool) -> Watched {
         let renew_at = renewed.then(|| table::next_beat(grant.sent_at, grant.ttl));
-        let watched = self.insert(Row {
+        let (watched, asked) = self.insert(Row {
             tenant: Tenant::Hold(Arc::clone(hold)),
             ttl: grant.ttl,
             renew_at,
         });
-        if watched == Watched::Yes && self.table().early.is_asked(hold.id.attempt()) {
+        if asked {
             hold.ask_to_release();
         }
         watched
@@ -81,28 +88,32 @@ impl Watchdog {
     /// Keeps a place in line alive, and tells it if the service lost it.
     pub(crate) fn watch_place(&self, place: &Arc<Place>, ttl: Duration) -> Watched {
         let renew_at = Some(table::next_beat(self.clock.now(), ttl));
-        self.insert(Row {
+        let (watched, _) = self.insert(Row {
             tenant: Tenant::Place(Arc::clone(place)),
             ttl,
             renew_at,
-        })
+        });
+        watched
     }
 
-    fn insert(&self, row: Row) -> Watched {
+    /// Takes a row in, unless it is too late; and whether it was asked for before it was known.
+    fn insert(&self, row: Row) -> (Watched, bool) {
+        let attempt = row.tenant.id().attempt();
         let mut table = self.table();
         if table.is_closed() {
-            return Watched::Closed;
+            return (Watched::Closed, false);
         }
-        if table.early.is_gone(row.tenant.id().attempt()) {
-            return Watched::Gone;
+        if table.early.is_gone(attempt) {
+            return (Watched::Gone, false);
         }
+        let asked = table.early.is_asked(attempt);
         let due = table.insert(row);
         let earlier = table.planned().is_none_or(|planned| due < planned);
         drop(table);
         if earlier {
             self.wake.notify_one();
         }
-        Watched::Yes
+        (Watched::Yes, asked)
     }
 
     /// Forgets a row; its hold is released or handed to another keeper.

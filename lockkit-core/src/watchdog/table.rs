@@ -95,11 +95,11 @@ impl Table {
 
     pub(super) fn insert(&mut self, row: Row) -> Instant {
         let (due, attempt) = (row.due(), row.tenant.id().attempt());
-        self.load.count(&row.tenant, |n| n + 1);
+        self.load.count(&row.tenant, 1);
         // A place in line that became a hold keeps its id.
         if let Some((due, row)) = self.rows.insert(attempt, (due, row)) {
             self.order.remove(&(due, attempt));
-            self.load.count(&row.tenant, |n| n - 1);
+            self.load.count(&row.tenant, -1);
         }
         self.order.insert((due, attempt));
         due
@@ -108,7 +108,7 @@ impl Table {
     pub(super) fn remove(&mut self, attempt: AttemptId) -> Option<Row> {
         let (due, row) = self.rows.remove(&attempt)?;
         self.order.remove(&(due, attempt));
-        self.load.count(&row.tenant, |n| n - 1);
+        self.load.count(&row.tenant, -1);
         Some(row)
     }
 
@@ -217,7 +217,7 @@ impl Table {
         self.order.clear();
         let rows: Vec<Row> = self.rows.drain().map(|(_, (_, row))| row).collect();
         for row in &rows {
-            self.load.count(&row.tenant, |n| n - 1);
+            self.load.count(&row.tenant, -1);
         }
         (first, rows)
     }
