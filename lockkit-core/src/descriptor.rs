@@ -68,6 +68,9 @@ pub struct Descriptor {
     pub ttl: RangeInclusive<Duration>,
     /// Whether it keeps strict first-come order where asked to.
     pub fair: bool,
+    /// Whether it takes several names in one request
+    /// ([`attempt_all`](crate::Backend::attempt_all)); core takes one after the other if not.
+    pub at_once: bool,
     /// How a waiter learns of a release, in a few words for the support matrix.
     pub wake_up: &'static str,
     /// When the locks of a killed process are free, in a few words for the support matrix.

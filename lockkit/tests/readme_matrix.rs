@@ -32,9 +32,8 @@ fn the_support_matrix_in_the_readme_is_current() {
 
 fn matrix() -> String {
     let mut table = String::from(
-        "| backend | exclusion | fence | primitives | fair order | wake-up \
-         | a killed process frees its locks | leases |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| backend | exclusion | fence | wake-up | a killed process frees its locks | leases |\n\
+         | --- | --- | --- | --- | --- | --- |\n",
     );
     for descriptor in lockkit::backends() {
         let Descriptor {
@@ -46,20 +45,55 @@ fn matrix() -> String {
             ttl,
             ..
         } = descriptor;
-        let primitives: Vec<_> = Primitive::ALL
-            .into_iter()
-            .filter(|primitive| descriptor.supports(*primitive))
-            .map(Primitive::as_str)
-            .collect();
         table += &format!(
-            "| `{driver}` | {guarantee} | {fence} | {} | {} | {wake_up} | {after_crash} | {} to {} |\n",
-            primitives.join(", "),
-            if descriptor.fair { "yes" } else { "no" },
+            "| `{driver}` | {guarantee} | {fence} | {wake_up} | {after_crash} | {} to {} |\n",
             in_words(*ttl.start()),
             in_words(*ttl.end()),
         );
     }
+    table + "\n" + &primitives()
+}
+
+/// What each backend has: one row for each primitive, and for what depends on the backend in one.
+fn primitives() -> String {
+    let backends = lockkit::backends();
+    let row = |what: &str, has: &dyn Fn(&Descriptor) -> &'static str| {
+        let cells = backends
+            .iter()
+            .map(|backend| format!(" {} |", has(backend)));
+        format!("| {what} |{}\n", cells.collect::<String>())
+    };
+    let names = backends
+        .iter()
+        .map(|backend| format!(" `{}` |", backend.driver));
+    let mut table = format!("| |{}\n|", names.collect::<String>());
+    table += &" --- |".repeat(backends.len() + 1);
+    table += "\n";
+    for primitive in Primitive::ALL {
+        let what = match primitive {
+            Primitive::Mutex => "mutex, reentrant mutex",
+            Primitive::ReadWrite => "read-write lock, downgrade, upgrade",
+            Primitive::Semaphore => "semaphore",
+            Primitive::Latch => "latch",
+            Primitive::Segmented => "segmented lock",
+            other => panic!("no words for {other}"),
+        };
+        table += &row(what, &|backend| yes(backend.supports(primitive)));
+    }
+    table += &row("first come, first served", &|backend| yes(backend.fair));
+    table += &row("multi-lock", &|backend| match backend.at_once {
+        true => "in one request",
+        false => "one by one",
+    });
+    table += &row(
+        "detached holds, requests to release, inspect, evict",
+        &|_| "yes",
+    );
     table
+}
+
+const fn yes(has: bool) -> &'static str {
+    if has { "yes" } else { "no" }
 }
 
 fn in_words(duration: Duration) -> String {

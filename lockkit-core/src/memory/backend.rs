@@ -21,6 +21,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &Primitive::ALL,
     ttl: Duration::from_millis(10)..=Duration::from_secs(24 * 60 * 60),
     fair: true,
+    at_once: true,
     wake_up: "in process",
     after_crash: "gone with the process",
     clock: Clock::Tokio,
@@ -60,7 +61,7 @@ impl Memory {
     }
 
     fn renew_one(&self, id: &HoldId) -> Renewal {
-        self.store.enter(id.resource(), |entry, now, _| {
+        self.store.enter(id.resource(), |entry, step| {
             let held = entry
                 .holds
                 .iter_mut()
@@ -70,19 +71,22 @@ impl Memory {
                 .iter_mut()
                 .find(|queued| queued.claim.attempt == id.attempt());
             let ttl = match (held, place) {
-                (Some(held), _) => held.renew(now),
-                (None, Some(place)) => place.renew(now),
+                (Some(held), _) => held.renew(step.now),
+                (None, Some(place)) => place.renew(step.now),
                 (None, None) => return Renewal::Gone,
             };
-            Renewal::Renewed { sent_at: now, ttl }
+            Renewal::Renewed {
+                sent_at: step.now,
+                ttl,
+            }
         })
     }
 
     fn remove(&self, id: &HoldId) -> Result<Released> {
         let attempt = id.attempt();
-        let removed = self.store.enter(id.resource(), |entry, now, fences| {
-            entry.remove(attempt, now, fences)
-        });
+        let removed = self
+            .store
+            .enter(id.resource(), |entry, step| entry.remove(attempt, step));
         Ok(if removed {
             Released::Done
         } else {
@@ -127,14 +131,17 @@ impl Backend for Memory {
     }
 
     async fn extend(&self, id: &HoldId, ttl: Duration) -> Renewal {
-        self.store.enter(id.resource(), |entry, now, _| {
+        self.store.enter(id.resource(), |entry, step| {
             let held = entry
                 .holds
                 .iter_mut()
                 .find(|held| held.attempt == id.attempt());
             held.map_or(Renewal::Gone, |held| {
-                held.detach(now, ttl);
-                Renewal::Renewed { sent_at: now, ttl }
+                held.detach(step.now, ttl);
+                Renewal::Renewed {
+                    sent_at: step.now,
+                    ttl,
+                }
             })
         })
     }
@@ -142,7 +149,7 @@ impl Backend for Memory {
     async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
         Ok(self
             .store
-            .enter(resource, |entry, now, _| entry.snapshot(resource, now)))
+            .enter(resource, |entry, step| entry.snapshot(resource, step.now)))
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
@@ -156,7 +163,7 @@ impl Backend for Memory {
     }
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
-        let notices = self.store.enter(id.resource(), |entry, _, _| {
+        let notices = self.store.enter(id.resource(), |entry, _| {
             let held = entry
                 .holds
                 .iter()
@@ -176,13 +183,13 @@ impl Backend for Memory {
     }
 
     async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
-        self.store.enter(id.resource(), |entry, now, fences| {
-            entry.convert(id.attempt(), mode, now, fences)
+        self.store.enter(id.resource(), |entry, step| {
+            entry.convert(id.attempt(), mode, step)
         })
     }
 
     async fn request_release(&self, resource: &Resource) -> Result<usize> {
-        let asked: Vec<_> = self.store.enter(resource, |entry, _, _| {
+        let asked: Vec<_> = self.store.enter(resource, |entry, _| {
             let live = entry.holds.iter_mut().filter(|held| !held.detached);
             live.map(|held| {
                 held.asked_to_release = true;
@@ -200,21 +207,21 @@ impl Backend for Memory {
     }
 
     async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
-        Ok(self.store.enter(resource, |entry, now, fences| {
-            entry.set_size(size, now, fences)
-        }))
+        Ok(self
+            .store
+            .enter(resource, |entry, step| entry.set_size(size, step)))
     }
 
     async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
         Ok(self
             .store
-            .enter(resource, |entry, _, _| entry.set_latch(count)))
+            .enter(resource, |entry, _| entry.set_latch(count)))
     }
 
     async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
         Ok(self
             .store
-            .enter(resource, |entry, _, _| entry.count_down(participant)))
+            .enter(resource, |entry, step| entry.count_down(participant, step)))
     }
 
     fn session_file(&self, _: &HoldId) -> Option<File> {

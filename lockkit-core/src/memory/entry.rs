@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -23,8 +24,26 @@ pub(super) struct Entry {
     /// The permits or segments that there are.
     size: Option<u32>,
     pub(super) latch: Option<Box<Latch>>,
+}
+
+/// One step of a store: when it happens, and what it changes beyond the entry.
+pub(super) struct Step<'a> {
+    pub(super) now: Instant,
+    /// The last fence that was given to anybody.
+    pub(super) fences: &'a mut u64,
     /// Whom to ring once the store's lock is let go: a waker may come back to it.
-    pub(super) rings: Vec<Arc<Notify>>,
+    pub(super) rings: &'a mut Vec<Arc<Notify>>,
+}
+
+impl Step<'_> {
+    fn next_fence(&mut self) -> Fence {
+        *self.fences += 1;
+        Fence::new(*self.fences)
+    }
+
+    fn ring(&mut self, wake: &Arc<Notify>) {
+        self.rings.push(Arc::clone(wake));
+    }
 }
 
 impl Entry {
@@ -36,7 +55,6 @@ impl Entry {
             last_fence: None,
             size: None,
             latch: None,
-            rings: Vec::new(),
         }
     }
 
@@ -54,7 +72,8 @@ impl Entry {
     }
 
     /// Ends leases that have run out and lets in who comes next.
-    pub(super) fn expire(&mut self, now: Instant, fences: &mut u64) {
+    pub(super) fn expire(&mut self, step: &mut Step<'_>) {
+        let now = step.now;
         let before = self.holds.len() + self.queue.len();
         if self.holds.iter().any(|held| held.expires_at() <= now) {
             self.holds.retain(|held| held.expires_at() > now);
@@ -63,7 +82,7 @@ impl Entry {
             self.queue.retain(|queued| queued.expires_at > now);
         }
         if self.holds.len() + self.queue.len() < before {
-            self.advance(now, fences);
+            self.advance(step);
         }
     }
 
@@ -73,21 +92,20 @@ impl Entry {
         claim: &Claim,
         wake: &mut Option<Arc<Notify>>,
         notices: &Notices,
-        now: Instant,
-        fences: &mut u64,
+        step: &mut Step<'_>,
     ) -> Result<Option<Grant>> {
         if let Some(held) = self.holds.iter().find(|held| held.attempt == claim.attempt) {
             return Ok(Some(held.grant()));
         }
         let place = self.place(claim.attempt);
         if let Some(place) = place {
-            self.queue[place].renew(now);
+            self.queue[place].renew(step.now);
         }
         if self.primitive == Primitive::Latch {
             if self.passes_latch(place) {
                 return Ok(Some(Grant {
                     fence: Fence::new(0),
-                    sent_at: now,
+                    sent_at: step.now,
                     ttl: claim.ttl,
                     segment: None,
                 }));
@@ -97,15 +115,16 @@ impl Entry {
                 self.queue.remove(place);
             }
             self.size = self.size.or(mode.size());
-            let grant = self.admit(claim, mode, notices, now, fences);
+            let grant = self.admit(claim, mode, notices, step);
             // A shared hold or a permit may leave room for the next in line as well.
-            self.advance(now, fences);
+            self.advance(step);
             return Ok(Some(grant));
         }
         if place.is_none() && claim.wait {
             self.size = self.size.or(claim.mode.size());
             let wake = Arc::clone(wake.get_or_insert_default());
-            self.queue.push_back(Queued::new(claim, wake, notices, now));
+            self.queue
+                .push_back(Queued::new(claim, wake, notices, step.now));
         }
         Ok(None)
     }
@@ -157,21 +176,21 @@ impl Entry {
     }
 
     /// Lets everybody pass who waits at a latch that has opened.
-    pub(super) fn pass_all(&mut self) {
+    pub(super) fn pass_all(&mut self, step: &mut Step<'_>) {
         for queued in &mut self.queue {
             queued.passed = true;
-            self.rings.push(Arc::clone(&queued.wake));
+            step.ring(&queued.wake);
         }
     }
 
     /// Removes a hold or a place in line; whether there was one.
-    pub(super) fn remove(&mut self, attempt: AttemptId, now: Instant, fences: &mut u64) -> bool {
+    pub(super) fn remove(&mut self, attempt: AttemptId, step: &mut Step<'_>) -> bool {
         let before = self.holds.len() + self.queue.len();
         self.holds.retain(|held| held.attempt != attempt);
         self.queue.retain(|queued| queued.claim.attempt != attempt);
         let removed = self.holds.len() + self.queue.len() < before;
         if removed {
-            self.advance(now, fences);
+            self.advance(step);
         }
         removed
     }
@@ -181,8 +200,7 @@ impl Entry {
         &mut self,
         attempt: AttemptId,
         mode: Mode,
-        now: Instant,
-        fences: &mut u64,
+        step: &mut Step<'_>,
     ) -> Result<Converted> {
         let alone = self.holds.len() == 1 && self.queue.is_empty();
         let Some(held) = self.holds.iter_mut().find(|held| held.attempt == attempt) else {
@@ -193,16 +211,15 @@ impl Entry {
             (Mode::Exclusive, Mode::Shared) => {
                 held.mode = mode;
                 let fence = held.fence;
-                self.advance(now, fences);
+                self.advance(step);
                 return Ok(Converted::Done(fence));
             }
             (Mode::Shared, Mode::Exclusive) => {
                 if !alone {
                     return Ok(Converted::Busy);
                 }
-                *fences += 1;
                 held.mode = mode;
-                held.fence = Fence::new(*fences);
+                held.fence = step.next_fence();
                 self.last_fence = Some(held.fence);
             }
             (before, after) => {
@@ -214,7 +231,7 @@ impl Entry {
     }
 
     /// See [`Backend::set_size`](crate::Backend::set_size).
-    pub(super) fn set_size(&mut self, size: u32, now: Instant, fences: &mut u64) -> bool {
+    pub(super) fn set_size(&mut self, size: u32, step: &mut Step<'_>) -> bool {
         if self.primitive == Primitive::Segmented && !self.is_idle() {
             return false;
         }
@@ -225,15 +242,15 @@ impl Entry {
         for queued in &mut self.queue {
             queued.claim.mode = queued.claim.mode.resized(size);
             if queued.claim.mode.check_fits(size).is_err() {
-                self.rings.push(Arc::clone(&queued.wake));
+                step.ring(&queued.wake);
             }
         }
-        self.advance(now, fences);
+        self.advance(step);
         true
     }
 
     /// Lets in whoever may come next, in order.
-    fn advance(&mut self, now: Instant, fences: &mut u64) {
+    fn advance(&mut self, step: &mut Step<'_>) {
         if self.primitive == Primitive::Latch || self.queue.is_empty() {
             return;
         }
@@ -245,14 +262,14 @@ impl Entry {
                 Turn::Wake => {
                     let first = &mut self.queue[place];
                     first.passed_over = true;
-                    self.rings.push(Arc::clone(&first.wake));
+                    step.ring(&first.wake);
                 }
                 Turn::HandOver(mode) => admitted.extend(self.queue.remove(place).zip(Some(mode))),
             }
         }
         for (queued, mode) in admitted.into_iter().rev() {
-            self.admit(&queued.claim, mode, &queued.notices, now, fences);
-            self.rings.push(queued.wake);
+            self.admit(&queued.claim, mode, &queued.notices, step);
+            step.rings.push(queued.wake);
         }
     }
 
@@ -261,15 +278,13 @@ impl Entry {
         claim: &Claim,
         mode: Mode,
         notices: &Notices,
-        now: Instant,
-        fences: &mut u64,
+        step: &mut Step<'_>,
     ) -> Grant {
         if mode != Mode::Shared {
-            *fences += 1;
-            self.last_fence = Some(Fence::new(*fences));
+            self.last_fence = Some(step.next_fence());
         }
         let fence = self.last_fence.unwrap_or(Fence::new(0));
-        let held = Held::new(claim, mode, fence, notices, now);
+        let held = Held::new(claim, mode, fence, notices, step.now);
         let grant = held.grant();
         self.holds.push(held);
         grant
@@ -280,7 +295,7 @@ impl Entry {
     }
 
     /// What is left of the lease that ends first, or, if nobody holds, of the first in line.
-    pub(super) fn first_expiry(&self, now: Instant) -> Option<std::time::Duration> {
+    pub(super) fn first_expiry(&self, now: Instant) -> Option<Duration> {
         let holds = self.holds.iter().map(Held::expires_at).min();
         let first = holds.or_else(|| self.queue.front().map(|queued| queued.expires_at))?;
         Some(first.saturating_duration_since(now))

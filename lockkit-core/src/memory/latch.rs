@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::entry::Entry;
+use super::entry::{Entry, Step};
 use crate::{CountDown, LatchState, LockName};
 
 /// A latch that was set.
@@ -42,14 +42,14 @@ impl Entry {
     }
 
     /// See [`Backend::count_down`](crate::Backend::count_down).
-    pub(super) fn count_down(&mut self, participant: &LockName) -> CountDown {
+    pub(super) fn count_down(&mut self, participant: &LockName, step: &mut Step<'_>) -> CountDown {
         let Some(latch) = &mut self.latch else {
             return CountDown::NotSet;
         };
         if !latch.is_open() {
             latch.arrived.insert(participant.clone());
             if latch.is_open() {
-                self.pass_all();
+                self.pass_all(step);
             }
         }
         CountDown::Left(self.latch.as_ref().map_or(0, |latch| latch.state().left))

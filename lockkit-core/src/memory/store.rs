@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use tokio::sync::Notify;
 
 use super::backend::Memory;
-use super::entry::Entry;
+use super::entry::{Entry, Step};
 use crate::{Claim, Clock, Grant, Instant, Notices, Resource, Result, Together};
 
 /// What a server would be: the locks that several [`Memory`] clients share.
@@ -50,20 +50,20 @@ impl Entries {
         resource: &Resource,
         now: Instant,
         rings: &mut Rings,
-        work: impl FnOnce(&mut Entry, Instant, &mut u64) -> T,
+        work: impl FnOnce(&mut Entry, &mut Step<'_>) -> T,
     ) -> T {
         let Self { resources, fences } = self;
+        let mut step = Step { now, fences, rings };
         let Some(entry) = resources.get_mut(resource) else {
             let mut entry = Entry::new(resource.primitive());
-            let result = work(&mut entry, now, fences);
+            let result = work(&mut entry, &mut step);
             if !entry.is_forgettable() {
                 resources.insert(resource.clone(), entry);
             }
             return result;
         };
-        entry.expire(now, fences);
-        let result = work(entry, now, fences);
-        rings.append(&mut entry.rings);
+        entry.expire(&mut step);
+        let result = work(entry, &mut step);
         if entry.is_forgettable() {
             resources.remove(resource);
         }
@@ -92,7 +92,7 @@ impl MemoryStore {
     pub(super) fn enter<T>(
         &self,
         resource: &Resource,
-        work: impl FnOnce(&mut Entry, Instant, &mut u64) -> T,
+        work: impl FnOnce(&mut Entry, &mut Step<'_>) -> T,
     ) -> T {
         self.locked(|entries, now, rings| entries.work(resource, now, rings, work))
     }
@@ -103,15 +103,15 @@ impl MemoryStore {
             for claim in claims {
                 let resource = &claim.resource;
                 let enters =
-                    entries.work(resource, now, rings, |entry, _, _| entry.would_enter(claim))?;
+                    entries.work(resource, now, rings, |entry, _| entry.would_enter(claim))?;
                 if !enters {
                     return Ok(Together::Busy);
                 }
             }
             let mut grants: Vec<Grant> = Vec::with_capacity(claims.len());
             for claim in claims {
-                let grant = entries.work(&claim.resource, now, rings, |entry, now, fences| {
-                    entry.attempt(claim, &mut None, notices, now, fences)
+                let grant = entries.work(&claim.resource, now, rings, |entry, step| {
+                    entry.attempt(claim, &mut None, notices, step)
                 })?;
                 grants.extend(grant);
             }

@@ -21,12 +21,12 @@ pub(super) struct MemoryTicket {
 impl Ticket for MemoryTicket {
     async fn attempt(&mut self) -> Result<Attempt> {
         let (claim, wake, notices) = (&self.claim, &mut self.wake, &self.notices);
-        self.store.enter(&claim.resource, |entry, now, fences| {
-            let grant = entry.attempt(claim, wake, notices, now, fences)?;
+        self.store.enter(&claim.resource, |entry, step| {
+            let grant = entry.attempt(claim, wake, notices, step)?;
             Ok(match grant {
                 Some(grant) => Attempt::Held(grant),
                 None => Attempt::Busy {
-                    recheck_after: entry.first_expiry(now),
+                    recheck_after: entry.first_expiry(step.now),
                 },
             })
         })

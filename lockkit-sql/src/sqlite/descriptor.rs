@@ -13,6 +13,7 @@ pub(super) static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &[Primitive::Mutex],
     ttl: Duration::from_millis(500)..=Duration::from_secs(24 * 3600),
     fair: true,
+    at_once: true,
     wake_up: "inotify",
     after_crash: "at once",
     clock: Clock::Boot,
