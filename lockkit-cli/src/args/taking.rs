@@ -36,10 +36,10 @@ pub(crate) struct Patience {
     /// Give up after this long; 0 tries once [default: wait for ever]
     #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
     pub(crate) wait: Option<Duration>,
-    /// Do not wait
+    /// Give up at once instead of waiting
     #[arg(short, long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// Exit code if the waiting was in vain
+    /// Exit code for having given up
     #[arg(short = 'E', long, value_name = "N", default_value_t = exit::CONFLICT)]
     pub(crate) conflict_exit_code: u8,
 }
