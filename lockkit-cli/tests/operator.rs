@@ -116,7 +116,11 @@ fn a_request_ends_cmd_if_it_is_to() {
         Some(9),
         "the code of CMD, for nothing was lost"
     );
-    assert_eq!(said, "lockkit: somebody asks for \"x\"; CMD is ended\n");
+    // The shell may have something to say of its sleep, too.
+    assert!(
+        said.starts_with("lockkit: somebody asks for \"x\"; CMD is ended\n"),
+        "{said}"
+    );
 }
 
 #[test]
