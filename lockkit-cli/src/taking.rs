@@ -121,8 +121,14 @@ impl Claim {
             if let Some(holders) = held_by(&snapshot) {
                 message = format!("{message}: {holders}");
             }
-            if !snapshot.waiters.is_empty() {
-                message = format!("{message}; {} in line", snapshot.waiters.len());
+            // We may be in it yet.
+            let others = snapshot
+                .waiters
+                .iter()
+                .filter(|one| one.label != self.label);
+            let others = others.count();
+            if others > 0 {
+                message = format!("{message}; {others} in line");
             }
         }
         Failure::new(self.conflict, "conflict", message)

@@ -216,6 +216,7 @@ fn every_kind_waits_and_gives_up() {
             said.starts_with("gave up waiting for \"x\" after 100ms: held by sh ("),
             "{said}"
         );
+        assert!(!said.contains("in line"), "but for itself: {said}");
         place.until_waiters(0);
         let run = ["run"].iter().chain(options).chain(&cmd);
         let waiter = Running::spawn(place.lockkit(run));
