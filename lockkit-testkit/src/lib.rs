@@ -24,6 +24,8 @@
 //!   a case says so.
 //! * [**Child processes**](Peer) hold, wait, are stopped and are killed.
 //! * [**Histories**](History) of contended names are judged by an [oracle](violations).
+//! * [**Storms**](model) of random operations, cancellations and kills are judged against a
+//!   sequential model.
 //! * Backends that live in one process run on a paused clock ([`Time::Virtual`]), where a lease of
 //!   half a minute takes no time.
 //! * The suite itself is tested by [**liars**](liars): backends that each break one rule, and that
@@ -37,6 +39,7 @@ mod harness;
 mod history;
 pub mod liars;
 mod memory;
+pub mod model;
 mod oracle;
 mod peer;
 mod suite;
