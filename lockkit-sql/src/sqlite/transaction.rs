@@ -1,5 +1,6 @@
 //! A transaction that writes, and what is to be done once it is committed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use lockkit_core::{AttemptId, Clock, Instant};
@@ -24,6 +25,8 @@ pub(super) struct Transaction<'c> {
     made: Option<Arc<Session>>,
     buried: Vec<SessionId>,
     rings: Vec<Ring>,
+    /// Nothing of it is to stay, although nothing failed.
+    undone: bool,
 }
 
 /// Somebody to wake.
@@ -54,6 +57,7 @@ pub(super) async fn delete_session(sql: &mut SqliteConnection, id: SessionId) ->
     for statement in [
         "DELETE FROM lockkit_session WHERE id = ?1",
         "DELETE FROM lockkit_eviction WHERE session = ?1",
+        "DELETE FROM lockkit_request WHERE session = ?1",
     ] {
         sqlx::query(statement)
             .bind(id.as_bytes())
@@ -80,6 +84,7 @@ impl<'c> Transaction<'c> {
             made: None,
             buried: Vec::new(),
             rings: Vec::new(),
+            undone: false,
         }
     }
 
@@ -155,9 +160,22 @@ impl<'c> Transaction<'c> {
         self.rings.push(Ring { session, attempt });
     }
 
+    /// Makes the end roll back although all went well.
+    pub(super) const fn undo(&mut self) {
+        self.undone = true;
+    }
+
     /// Commits if all went well, rolls back otherwise; then does what was to be done.
     pub(super) async fn end<T>(self, outcome: Result<T, Fault>) -> Result<T, Fault> {
         let outcome = match outcome {
+            Ok(value) if self.undone => {
+                sqlx::query("ROLLBACK").execute(&mut *self.sql).await?;
+                *self.in_doubt = false;
+                if let Some(session) = self.made {
+                    self.shared.files.remove_session(session.id);
+                }
+                return Ok(value);
+            }
             Ok(value) => {
                 let committed = sqlx::query("COMMIT").execute(&mut *self.sql).await;
                 committed.map(|_| value).map_err(Fault::from)
@@ -189,8 +207,9 @@ impl<'c> Transaction<'c> {
         for id in self.buried {
             shared.files.remove_session(id);
         }
+        let mut rung = HashSet::new();
         for Ring { session, attempt } in self.rings {
-            if !shared.registry.wake(attempt) {
+            if !shared.registry.wake(attempt) && rung.insert(session) {
                 shared.files.ring(session);
             }
         }
