@@ -72,6 +72,14 @@ impl fmt::Debug for Case {
 pub enum Need {
     /// Mutexes at all; every case needs them.
     Mutex,
+    /// Read-write locks.
+    ReadWrite,
+    /// Semaphores.
+    Semaphore,
+    /// Latches.
+    Latch,
+    /// Segmented locks.
+    Segmented,
     /// Strict first-come order: [`Descriptor::fair`](lockkit_core::Descriptor::fair).
     Fair,
     /// Fencing tokens: a [`FenceClass`] other than `None`.
@@ -89,6 +97,10 @@ impl Need {
         let descriptor = harness.descriptor();
         match self {
             Self::Mutex => descriptor.supports(Primitive::Mutex),
+            Self::ReadWrite => descriptor.supports(Primitive::ReadWrite),
+            Self::Semaphore => descriptor.supports(Primitive::Semaphore),
+            Self::Latch => descriptor.supports(Primitive::Latch),
+            Self::Segmented => descriptor.supports(Primitive::Segmented),
             Self::Fair => descriptor.fair,
             Self::Fences => descriptor.fence != FenceClass::None,
             Self::Processes => harness.url().is_some() && harness.time() == Time::Real,
@@ -101,6 +113,10 @@ impl Need {
     pub const fn absence(self) -> &'static str {
         match self {
             Self::Mutex => "no mutex",
+            Self::ReadWrite => "no read-write lock",
+            Self::Semaphore => "no semaphore",
+            Self::Latch => "no latch",
+            Self::Segmented => "no segmented lock",
             Self::Fair => "no fair order",
             Self::Fences => "no fences",
             Self::Processes => "no other processes",

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockkit_core::{
-    AttemptId, Backend, Claim, Fence, Guard, Label, LockName, Locker, LockerOptions, Mode,
-    Mutex as Lock, Notices, Order, Primitive, Resource, Snapshot, Unlocked,
+    AttemptId, Backend, Claim, DistributedLock, Fence, Guard, Label, LockName, Locker,
+    LockerOptions, Mode, Notices, Order, Primitive, Resource, Snapshot, Unlocked,
 };
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::ensure;
@@ -163,7 +164,7 @@ impl Fixture {
         History::new(self.harness.descriptor().clock)
     }
 
-    /// A claim as core would make it, for cases about the SPI.
+    /// A claim on a mutex as core would make it, for cases about the SPI.
     ///
     /// # Errors
     ///
@@ -180,6 +181,20 @@ impl Fixture {
         })
     }
 
+    /// A claim that waits in fair order, on any resource, for cases about the SPI.
+    #[must_use]
+    pub fn claim_of(&self, resource: &Resource, mode: Mode) -> Claim {
+        Claim {
+            resource: resource.clone(),
+            mode,
+            order: Order::Fair,
+            ttl: self.long(),
+            attempt: AttemptId::random(),
+            label: Label::process(),
+            wait: true,
+        }
+    }
+
     /// Locks what must be free, or become free soon, and gives it back: the way to see that
     /// nothing is in the way. Tells the fence.
     ///
@@ -187,7 +202,10 @@ impl Fixture {
     ///
     /// If it is not free within [`soon`](Self::soon).
     #[track_caller]
-    pub fn passes(&self, lock: &Lock) -> impl Future<Output = Outcome<Fence>> + Send + use<> {
+    pub fn passes<L: DistributedLock + Clone>(
+        &self,
+        lock: &L,
+    ) -> impl Future<Output = Outcome<Fence>> + Send + use<L> {
         let guard = self.gets(lock);
         async move {
             let guard = guard.await?;
@@ -203,15 +221,54 @@ impl Fixture {
     ///
     /// If it is not free within [`soon`](Self::soon).
     #[track_caller]
-    pub fn gets(&self, lock: &Lock) -> impl Future<Output = Outcome<Guard>> + Send + use<> {
-        let (lock, bound) = (lock.clone(), self.soon());
-        let late = Failure::new(format!("not free after {bound:?}"));
+    pub fn gets<L: DistributedLock + Clone>(
+        &self,
+        lock: &L,
+    ) -> impl Future<Output = Outcome<Guard>> + Send + use<L> {
+        let lock = lock.clone();
+        self.is_done(async move { lock.lock().await })
+    }
+
+    /// Awaits what must be done soon.
+    ///
+    /// # Errors
+    ///
+    /// If it is not done within [`soon`](Self::soon), or fails.
+    #[track_caller]
+    pub fn is_done<T, F>(&self, call: F) -> impl Future<Output = Outcome<T>> + Send + use<T, F>
+    where
+        F: Future<Output = lockkit_core::Result<T>> + Send,
+    {
+        let bound = self.soon();
+        let late = Failure::new(format!("not done after {bound:?}"));
         async move {
-            match timeout(bound, lock.lock()).await {
-                Ok(guard) => Ok(guard?),
+            match timeout(bound, call).await {
+                Ok(outcome) => Ok(outcome?),
                 Err(_) => Err(late),
             }
         }
+    }
+
+    /// Starts a call that has to wait, and returns once it stands in line, behind whoever does.
+    ///
+    /// # Errors
+    ///
+    /// If it does not stand in line within [`soon`](Self::soon).
+    pub async fn queues<T: Send + 'static>(
+        &self,
+        client: &Client,
+        resource: &Resource,
+        call: impl Future<Output = lockkit_core::Result<T>> + Send + 'static,
+    ) -> Outcome<Waiting<T>> {
+        let before = client.inspect(resource).await?.waiters.len();
+        let call = tokio::spawn(call);
+        let more = |snapshot: &Snapshot| snapshot.waiters.len() > before;
+        self.until_of(client, resource, "one waiter more", more)
+            .await?;
+        Ok(Waiting {
+            call,
+            bound: self.soon(),
+        })
     }
 
     /// Waits until the state of a mutex is as it must become.
@@ -226,10 +283,24 @@ impl Fixture {
         what: &str,
         so: impl Fn(&Snapshot) -> bool + Send,
     ) -> Outcome<Snapshot> {
-        let resource = mutex(name)?;
+        self.until_of(client, &mutex(name)?, what, so).await
+    }
+
+    /// Waits until the state of a resource is as it must become.
+    ///
+    /// # Errors
+    ///
+    /// If it is not so within [`soon`](Self::soon).
+    pub async fn until_of(
+        &self,
+        client: &Client,
+        resource: &Resource,
+        what: &str,
+        so: impl Fn(&Snapshot) -> bool + Send,
+    ) -> Outcome<Snapshot> {
         let end = Instant::now() + self.soon();
         loop {
-            let snapshot = client.inspect(&resource).await?;
+            let snapshot = client.inspect(resource).await?;
             if so(&snapshot) {
                 return Ok(snapshot);
             }
@@ -282,13 +353,70 @@ impl Fixture {
     }
 }
 
+/// A call that stands in line.
+#[derive(Debug)]
+pub struct Waiting<T> {
+    call: JoinHandle<lockkit_core::Result<T>>,
+    bound: Duration,
+}
+
+impl<T: Send> Waiting<T> {
+    /// Whether it still has to wait, after a moment to be woken in.
+    pub async fn waits(&self) -> bool {
+        sleep(Duration::from_millis(20)).await;
+        !self.call.is_finished()
+    }
+
+    /// What it is answered, which must be soon.
+    ///
+    /// # Errors
+    ///
+    /// If it goes on waiting.
+    #[track_caller]
+    pub fn answer(self) -> impl Future<Output = Outcome<lockkit_core::Result<T>>> + Send {
+        let late = Failure::new(format!("still waiting after {:?}", self.bound));
+        async move {
+            match timeout(self.bound, self.call).await {
+                Ok(answer) => Ok(answer?),
+                Err(_) => Err(late),
+            }
+        }
+    }
+
+    /// What it waited for, which it must get soon.
+    ///
+    /// # Errors
+    ///
+    /// If it goes on waiting, or fails.
+    #[track_caller]
+    pub fn served(self) -> impl Future<Output = Outcome<T>> + Send {
+        let answer = self.answer();
+        async move { Ok(answer.await??) }
+    }
+
+    /// Drops the call, and with it its place in line.
+    pub async fn drop_call(self) {
+        self.call.abort();
+        let _ = self.call.await;
+    }
+}
+
+/// The primitive of this name.
+///
+/// # Errors
+///
+/// If `name` is not a lock name.
+pub(crate) fn resource(primitive: Primitive, name: &str) -> Outcome<Resource> {
+    Ok(Resource::new(primitive, LockName::new(name)?))
+}
+
 /// The mutex of this name, as a resource.
 ///
 /// # Errors
 ///
 /// If `name` is not a lock name.
 pub(crate) fn mutex(name: &str) -> Outcome<Resource> {
-    Ok(Resource::new(Primitive::Mutex, LockName::new(name)?))
+    resource(Primitive::Mutex, name)
 }
 
 /// Unlocks what must not have been lost.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use lockkit_core::Snapshot;
+use lockkit_core::{DistributedLock, Snapshot};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -118,15 +118,34 @@ impl Wake for Bell {
     }
 }
 
-/// Sweeps an operation on the mutex `name`: for n = 0, 1, 2, … it sets a round up, drops the
-/// operation after n polls, and checks that another client can lock the name and that nobody holds
-/// or waits for anything afterwards. It ends when the operation completes.
+/// Sweeps an operation on the mutex `name`, as [`sweep_of`] does.
+///
+/// # Errors
+///
+/// Those of [`sweep_of`].
+pub async fn sweep<F>(fixture: &Fixture, name: &str, start: impl Fn() -> F + Send + Sync) -> Outcome
+where
+    F: Future<Output = Outcome<Round>> + Send,
+{
+    sweep_of(fixture, |other| other.mutex(name), start).await
+}
+
+/// Sweeps an operation on a lock: for n = 0, 1, 2, … it sets a round up, drops the operation after
+/// n polls, and checks that another client can take `lock` and that nobody holds or waits for
+/// anything afterwards. It ends when the operation completes.
+///
+/// Let `lock` be what meets every other hold: the writer, all permits at once, all names.
 ///
 /// # Errors
 ///
 /// What a round, or a check after one, complains about, with n.
-pub async fn sweep<F>(fixture: &Fixture, name: &str, start: impl Fn() -> F + Send + Sync) -> Outcome
+pub async fn sweep_of<L, F>(
+    fixture: &Fixture,
+    lock: impl Fn(&Client) -> L + Send + Sync,
+    start: impl Fn() -> F + Send + Sync,
+) -> Outcome
 where
+    L: DistributedLock + Clone,
     F: Future<Output = Outcome<Round>> + Send,
 {
     let other = fixture.client().await?;
@@ -139,7 +158,8 @@ where
                 if let Some(after) = round.after {
                     after.await?;
                 }
-                nothing_is_left(fixture, &other, name).await
+                fixture.passes(&lock(&other)).await?;
+                nothing_is_left(fixture, &other).await
             };
             round.await.map_err(|failure| {
                 Failure::new(format!("dropped {manner:?} after {polls} polls: {failure}"))
@@ -156,8 +176,7 @@ where
 
 /// A request that was on its way when its caller left may still arrive, and is undone after that:
 /// so this may take a moment.
-async fn nothing_is_left(fixture: &Fixture, other: &Client, name: &str) -> Outcome {
-    fixture.passes(&other.mutex(name)).await?;
+async fn nothing_is_left(fixture: &Fixture, other: &Client) -> Outcome {
     let end = Instant::now() + fixture.soon();
     loop {
         let list = other.list("").await?;

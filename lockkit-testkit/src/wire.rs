@@ -38,8 +38,18 @@ pub struct Wire {
 
 #[derive(Debug, Default)]
 struct Line {
-    fault: Mutex<(Fault, usize)>,
+    plan: Mutex<Plan>,
     requests: AtomicUsize,
+}
+
+/// What becomes of the requests to come.
+#[derive(Debug, Default)]
+struct Plan {
+    /// So many pass first.
+    passed: usize,
+    fault: Fault,
+    /// So many meet the fault.
+    faulty: usize,
 }
 
 impl Wire {
@@ -60,6 +70,11 @@ impl Wire {
         self.line.set(fault, requests);
     }
 
+    /// The next `passed` requests meet no fault, and the one after them this one.
+    pub fn set_after(&self, passed: usize, fault: Fault) {
+        self.line.set_after(passed, fault, 1);
+    }
+
     /// How many requests were sent so far, those that were lost included.
     #[must_use]
     pub fn requests(&self) -> usize {
@@ -69,17 +84,29 @@ impl Wire {
 
 impl Line {
     fn set(&self, fault: Fault, requests: usize) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = (fault, requests);
+        self.set_after(0, fault, requests);
+    }
+
+    fn set_after(&self, passed: usize, fault: Fault, faulty: usize) {
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Plan {
+            passed,
+            fault,
+            faulty,
+        };
     }
 
     fn next_fault(&self) -> Fault {
         self.requests.fetch_add(1, Ordering::SeqCst);
-        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if fault.1 == 0 {
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if plan.passed > 0 {
+            plan.passed -= 1;
             return Fault::None;
         }
-        fault.1 -= 1;
-        fault.0
+        if plan.faulty == 0 {
+            return Fault::None;
+        }
+        plan.faulty -= 1;
+        plan.fault
     }
 
     /// Sends `request` through; `None` if the client is to see an error.

@@ -5,13 +5,21 @@ mod contract;
 mod detach;
 mod exclusion;
 mod fencing;
+mod inspection;
+mod latch;
 mod lease;
 mod lifecycle;
+mod multi_lock;
 mod names;
 mod outages;
 mod processes;
+mod read_write;
 mod reentrancy;
+mod revocation;
+mod segmented;
+mod semaphore;
 mod waiting;
+mod wake_ups;
 
 use crate::Case;
 
@@ -29,7 +37,15 @@ pub fn cases() -> Vec<Case> {
         fencing::cases(),
         names::cases(),
         reentrancy::cases(),
+        read_write::cases(),
+        semaphore::cases(),
+        latch::cases(),
+        segmented::cases(),
+        multi_lock::cases(),
+        revocation::cases(),
+        inspection::cases(),
         detach::cases(),
+        wake_ups::cases(),
         processes::cases(),
     ]
     .concat()

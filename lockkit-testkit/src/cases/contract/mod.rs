@@ -1,6 +1,7 @@
 //! The rules of the SPI, asked of the backend itself.
 
 mod claims;
+mod kinds;
 mod renewals;
 
 use std::sync::Arc;
@@ -11,25 +12,31 @@ use crate::failure::ensure;
 use crate::{Case, Failure, Outcome};
 
 pub(super) fn cases() -> Vec<Case> {
-    [claims::cases(), renewals::cases()].concat()
+    [claims::cases(), renewals::cases(), kinds::cases()].concat()
 }
 
-pub(super) async fn attempt(backend: &Arc<dyn Backend>, claim: &Claim) -> Outcome<Attempt> {
+pub(in crate::cases) async fn attempt(
+    backend: &Arc<dyn Backend>,
+    claim: &Claim,
+) -> Outcome<Attempt> {
     Ok(backend.enter(claim.clone())?.attempt().await?)
 }
 
-pub(super) async fn hold(backend: &Arc<dyn Backend>, claim: &Claim) -> Outcome<Grant> {
+pub(in crate::cases) async fn hold(backend: &Arc<dyn Backend>, claim: &Claim) -> Outcome<Grant> {
     match attempt(backend, claim).await? {
         Attempt::Held(grant) => Ok(grant),
         Attempt::Busy { .. } => Err(Failure::new(format!("{claim:?} is not free"))),
     }
 }
 
-pub(super) async fn release(backend: &Arc<dyn Backend>, id: &HoldId) -> Outcome<Released> {
+pub(in crate::cases) async fn release(
+    backend: &Arc<dyn Backend>,
+    id: &HoldId,
+) -> Outcome<Released> {
     one(backend.release(std::slice::from_ref(id)).await)?.map_err(Into::into)
 }
 
-pub(super) async fn renew(backend: &Arc<dyn Backend>, id: &HoldId) -> Outcome<Renewal> {
+pub(in crate::cases) async fn renew(backend: &Arc<dyn Backend>, id: &HoldId) -> Outcome<Renewal> {
     one(backend.renew(std::slice::from_ref(id)).await)
 }
 
@@ -39,7 +46,7 @@ fn one<T>(mut answers: Vec<T>) -> Outcome<T> {
 }
 
 /// Whether `grant` is what the service says about its holder, and the only one.
-pub(super) async fn only_holder(
+pub(in crate::cases) async fn only_holder(
     backend: &Arc<dyn Backend>,
     claim: &Claim,
     fence: Fence,
