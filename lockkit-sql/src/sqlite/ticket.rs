@@ -44,19 +44,23 @@ impl Ticket for SqliteTicket {
             // Before the first request, so that no bell can be missed.
             self.ask.waiting = Some(self.shared.registry.announce(claim.id()));
         }
-        let ask = self.ask.clone();
-        self.ask.again = true;
-        let attempt = self
-            .database
-            .run(|c| Box::pin(async move { c.attempt(&ask).await }))
-            .await?;
-        match (&self.ask.waiting, attempt) {
-            (Some(waiting), Attempt::Busy { .. }) => {
-                watch::follow(&self.shared, self.ask.claim.attempt, waiting);
+        loop {
+            let ask = self.ask.clone();
+            self.ask.again = true;
+            let attempt = self
+                .database
+                .run(|c| Box::pin(async move { c.attempt(&ask).await }))
+                .await?;
+            match (&self.ask.waiting, attempt) {
+                (Some(waiting), Attempt::Busy { .. }) => {
+                    if watch::follow(&self.shared, self.ask.claim.attempt, waiting) {
+                        continue;
+                    }
+                }
+                _ => self.shared.bell.unfollow(self.ask.claim.attempt),
             }
-            _ => self.shared.bell.unfollow(self.ask.claim.attempt),
+            return Ok(attempt);
         }
-        Ok(attempt)
     }
 
     async fn changed(&mut self) {
@@ -81,7 +85,9 @@ impl Ticket for SqliteTicket {
             if is_worth_it.unwrap_or(true) {
                 return;
             }
-            watch::follow(&self.shared, self.ask.claim.attempt, &waiting);
+            if watch::follow(&self.shared, self.ask.claim.attempt, &waiting) {
+                return;
+            }
         }
     }
 }

@@ -21,8 +21,8 @@ pub(super) struct Transaction<'c> {
     pub(super) now: Instant,
     in_doubt: &'c mut bool,
     turn: Turn,
-    beaten: Option<Arc<Session>>,
-    made: Option<Arc<Session>>,
+    beaten: Vec<Arc<Session>>,
+    made: Vec<Arc<Session>>,
     buried: Vec<SessionId>,
     rings: Vec<Ring>,
     /// Nothing of it is to stay, although nothing failed.
@@ -80,8 +80,8 @@ impl<'c> Transaction<'c> {
             now: Clock::Boot.now(),
             in_doubt,
             turn,
-            beaten: None,
-            made: None,
+            beaten: Vec::new(),
+            made: Vec::new(),
             buried: Vec::new(),
             rings: Vec::new(),
             undone: false,
@@ -94,12 +94,16 @@ impl<'c> Transaction<'c> {
 
     /// A session of ours with most of its lease left once this transaction is committed.
     pub(super) async fn session(&mut self, ttl_ms: i64) -> Result<Arc<Session>, Fault> {
+        let mut ours = self.beaten.iter().chain(&self.made);
+        if let Some(session) = ours.find(|session| session.ttl_ms == ttl_ms) {
+            return Ok(Arc::clone(session));
+        }
         if let Some(session) = self.shared.registry.session(ttl_ms) {
             if session.is_fresh() && self.exists(session.id).await? {
                 return Ok(session);
             }
             if beat(self.sql, &session, self.now).await? {
-                self.beaten = Some(Arc::clone(&session));
+                self.beaten.push(Arc::clone(&session));
                 return Ok(session);
             }
             self.shared.end_session(&session);
@@ -114,7 +118,7 @@ impl<'c> Transaction<'c> {
         let files = &self.shared.files;
         self.shared.bell.expect(&files.session(id));
         let session = Arc::new(Session::new(id, ttl_ms, file));
-        self.made = Some(Arc::clone(&session));
+        self.made.push(Arc::clone(&session));
         sqlx::query("INSERT INTO lockkit_session (id, ttl_ms, expires_at) VALUES (?1, ?2, ?3)")
             .bind(id.as_bytes())
             .bind(ttl_ms)
@@ -149,10 +153,8 @@ impl<'c> Transaction<'c> {
 
     /// Whether this transaction itself has renewed or made the session.
     fn is_ours(&self, id: SessionId) -> bool {
-        [&self.beaten, &self.made]
-            .into_iter()
-            .flatten()
-            .any(|session| session.id == id)
+        let mut ours = self.beaten.iter().chain(&self.made);
+        ours.any(|session| session.id == id)
     }
 
     /// Wakes a claim once this is committed.
@@ -171,7 +173,7 @@ impl<'c> Transaction<'c> {
             Ok(value) if self.undone => {
                 sqlx::query("ROLLBACK").execute(&mut *self.sql).await?;
                 *self.in_doubt = false;
-                if let Some(session) = self.made {
+                for session in &self.made {
                     self.shared.files.remove_session(session.id);
                 }
                 return Ok(value);
@@ -192,15 +194,15 @@ impl<'c> Transaction<'c> {
         drop(self.turn);
         let shared = &self.shared;
         if outcome.is_err() {
-            if let Some(session) = self.made {
+            for session in self.made {
                 shared.files.remove_session(session.id);
             }
             return outcome;
         }
-        if let Some(session) = self.beaten {
+        for session in self.beaten {
             session.confirm(self.now);
         }
-        if let Some(session) = self.made {
+        for session in self.made {
             session.confirm(self.now);
             shared.registry.begin(session);
         }

@@ -170,16 +170,15 @@ async fn look(shared: &Arc<Shared>, database: &WeakDatabase) -> bool {
     found
 }
 
-/// Follows whoever stands before a claim that is busy.
-pub(super) fn follow(shared: &Shared, attempt: AttemptId, waiting: &Waiting) {
+/// Follows whoever stands before a claim that is busy. Returns whether this process listens only
+/// from now on, so that another attempt has to find what happened before.
+pub(super) fn follow(shared: &Shared, attempt: AttemptId, waiting: &Waiting) -> bool {
     if shared.bell.is_deaf() {
         // One more to look for.
-        return shared.bell.stirred.notify_one();
+        shared.bell.stirred.notify_one();
+        return false;
     }
-    // What happened before we listened is found by another attempt.
-    if shared.bell.attend(shared.files.database()) {
-        waiting.changed.notify_one();
-    }
+    let is_new = shared.bell.attend(shared.files.database());
     let behind = waiting.place().map_or_else(Vec::new, |place| place.behind);
     shared.bell.follow_only(&behind, attempt);
     for session in behind {
@@ -190,6 +189,7 @@ pub(super) fn follow(shared: &Shared, attempt: AttemptId, waiting: &Waiting) {
             waiting.changed.notify_one();
         }
     }
+    is_new
 }
 
 /// Which of `?1`, an array of `[key, ticket, rung]`, are not as they were.
