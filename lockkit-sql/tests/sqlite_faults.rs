@@ -288,14 +288,14 @@ async fn a_restart_of_the_machine_frees_everything() {
 async fn a_newer_schema_is_refused_and_untouched() {
     let store = Store::new();
     drop(store.client().await);
-    sqlx::query("UPDATE lockkit_meta SET schema_version = 2, boot = 'another'")
+    sqlx::query("UPDATE lockkit_meta SET schema_version = 3, boot = 'another'")
         .execute(&mut store.sql().await)
         .await
         .unwrap();
     let error = Sqlite::connect(&store.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(
-        error.message().contains("schema 2, this one knows 1"),
+        error.message().contains("schema 3, this one knows 2"),
         "{error}"
     );
     let (boot,): (String,) = sqlx::query_as("SELECT boot FROM lockkit_meta")

@@ -19,6 +19,7 @@ use super::database::Database;
 use super::descriptor::{DESCRIPTOR, DRIVER};
 use super::error::{closed, repeat};
 use super::files::Files;
+use super::kind;
 use super::registry::Registry;
 use super::release::Cause;
 use super::renew;
@@ -96,6 +97,14 @@ impl Sqlite {
             .await
     }
 
+    fn check(&self, claim: &Claim) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        kind::check(claim)?;
+        DESCRIPTOR.check_ttl(claim.ttl)
+    }
+
     fn forget(&self, id: &HoldId) {
         self.shared.registry.forget(id.attempt());
         self.shared.bell.unfollow(id.attempt());
@@ -123,15 +132,7 @@ impl Backend for Sqlite {
     }
 
     fn enter(&self, claim: Claim) -> Result<Box<dyn Ticket>> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(closed());
-        }
-        DESCRIPTOR.require(claim.resource.primitive())?;
-        if claim.mode != Mode::Exclusive {
-            let message = "this backend has exclusive locks only";
-            return Err(Error::new(ErrorKind::Unsupported, message).on(DRIVER));
-        }
-        DESCRIPTOR.check_ttl(claim.ttl)?;
+        self.check(&claim)?;
         Ok(Box::new(SqliteTicket::new(
             Arc::clone(&self.shared),
             self.database.clone(),
@@ -203,33 +204,48 @@ impl Backend for Sqlite {
     }
 
     async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
-        let _ = claims;
-        Ok(Together::OneByOne)
+        for claim in claims {
+            self.check(claim)?;
+        }
+        let claims = claims.to_vec();
+        self.database
+            .run(move |c| Box::pin(async move { c.attempt_all(&claims).await }))
+            .await
     }
 
     async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
-        let _ = (id, mode);
-        Err(unsupported())
+        let id = id.clone();
+        self.database
+            .run(move |c| Box::pin(async move { c.convert(&id, mode).await }))
+            .await
     }
 
     async fn request_release(&self, resource: &Resource) -> Result<usize> {
-        let _ = resource;
-        Err(unsupported())
+        let resource = resource.clone();
+        self.database
+            .run(move |c| Box::pin(async move { c.request_release(&resource).await }))
+            .await
     }
 
     async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
-        let _ = (resource, size);
-        Err(unsupported())
+        let resource = resource.clone();
+        self.database
+            .run(move |c| Box::pin(async move { c.set_size(&resource, size).await }))
+            .await
     }
 
     async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
-        let _ = (resource, count);
-        Err(unsupported())
+        let resource = resource.clone();
+        self.database
+            .run(move |c| Box::pin(async move { c.set_latch(&resource, count).await }))
+            .await
     }
 
     async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
-        let _ = (resource, participant);
-        Err(unsupported())
+        let (resource, participant) = (resource.clone(), participant.clone());
+        self.database
+            .run(move |c| Box::pin(async move { c.count_down(&resource, &participant).await }))
+            .await
     }
 
     fn session_file(&self, id: &HoldId) -> Option<File> {
@@ -258,91 +274,6 @@ impl Backend for Sqlite {
     }
 }
 
-fn unsupported() -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        "this backend has exclusive locks only",
-    )
-    .on(DRIVER)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lockkit_core::{Attempt, AttemptId, Label, LockName, Order, Primitive};
-
-    async fn attempt(backend: &Sqlite, name: &str) -> (HoldId, Result<Attempt>) {
-        let claim = Claim {
-            resource: Resource::new(Primitive::Mutex, LockName::new(name).unwrap()),
-            mode: Mode::Exclusive,
-            order: Order::Barging,
-            ttl: Duration::from_secs(30),
-            attempt: AttemptId::random(),
-            label: Label::process(),
-            wait: true,
-        };
-        let id = claim.id();
-        (id, backend.enter(claim).unwrap().attempt().await)
-    }
-
-    #[tokio::test]
-    async fn grants_are_flushed_also_after_a_release_that_was_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", dir.path().join("locks.db").display());
-        let backend = Sqlite::connect(&url).await.unwrap();
-        for _ in 0..3 {
-            let (id, held) = attempt(&backend, "a").await;
-            assert!(matches!(held, Ok(Attempt::Held(_))));
-            let released = backend.release(&[id]).await;
-            assert_eq!(released[0].as_ref().unwrap(), &Released::Done);
-            let level = backend.database.run(|c| {
-                Box::pin(async move {
-                    let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous")
-                        .fetch_one(c.read().await?)
-                        .await?;
-                    Ok(level)
-                })
-            });
-            assert_eq!(level.await.unwrap(), 2, "2 is FULL");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_full_disk_is_told_and_nothing_is_lost() {
-        let dir = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", dir.path().join("locks.db").display());
-        let backend = Sqlite::connect(&url).await.unwrap();
-        let (first, held) = attempt(&backend, "first").await;
-        assert!(matches!(held, Ok(Attempt::Held(_))));
-        // The file cannot grow any more.
-        let limit = backend.database.run(|c| {
-            Box::pin(async move {
-                sqlx::query("PRAGMA max_page_count = 1")
-                    .execute(c.read().await?)
-                    .await?;
-                Ok(())
-            })
-        });
-        limit.await.unwrap();
-        let mut held = Vec::new();
-        let error = loop {
-            let name = format!("{:0>200}", held.len());
-            match attempt(&backend, &name).await {
-                (id, Ok(Attempt::Held(_))) => held.push(id),
-                (_, Ok(busy)) => panic!("{busy:?}"),
-                (_, Err(error)) => break error,
-            }
-        };
-        assert_eq!(error.kind(), ErrorKind::Full, "{error}");
-        held.push(first);
-        let renewed = backend.renew(&held).await;
-        assert!(
-            renewed
-                .iter()
-                .all(|renewal| matches!(renewal, Renewal::Renewed { .. }))
-        );
-        for released in backend.release(&held).await {
-            assert_eq!(released.unwrap(), Released::Done);
-        }
-    }
-}
+#[path = "backend_tests.rs"]
+mod tests;

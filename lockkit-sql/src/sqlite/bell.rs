@@ -43,7 +43,7 @@ struct Watches {
     own: HashSet<i32>,
     peers: HashMap<SessionId, Peer>,
     by_watch: HashMap<i32, SessionId>,
-    following: HashMap<AttemptId, SessionId>,
+    following: HashMap<AttemptId, Vec<SessionId>>,
 }
 
 #[derive(Debug, Default)]
@@ -167,11 +167,11 @@ impl Bell {
     /// that: the file is not there, and was not known to be missing before.
     pub(super) fn follow(&self, path: &Path, session: SessionId, attempt: AttemptId) -> bool {
         let mut watches = locked(&self.watches);
-        if watches.following.get(&attempt) == Some(&session) {
+        let following = watches.following.entry(attempt).or_default();
+        if following.contains(&session) {
             return false;
         }
-        self.leave(&mut watches, attempt);
-        watches.following.insert(attempt, session);
+        following.push(session);
         let is_new = !watches.peers.contains_key(&session);
         watches
             .peers
@@ -197,13 +197,27 @@ impl Bell {
     }
 
     pub(super) fn unfollow(&self, attempt: AttemptId) {
-        self.leave(&mut locked(&self.watches), attempt);
+        self.follow_only(&[], attempt);
     }
 
-    fn leave(&self, watches: &mut Watches, attempt: AttemptId) {
-        let Some(session) = watches.following.remove(&attempt) else {
+    /// Ends to listen for the end of all sessions but these.
+    pub(super) fn follow_only(&self, sessions: &[SessionId], attempt: AttemptId) {
+        let mut watches = locked(&self.watches);
+        let Some(following) = watches.following.get_mut(&attempt) else {
             return;
         };
+        let left: Vec<SessionId> = following
+            .extract_if(.., |session| !sessions.contains(session))
+            .collect();
+        if following.is_empty() {
+            watches.following.remove(&attempt);
+        }
+        for session in left {
+            self.leave(&mut watches, session, attempt);
+        }
+    }
+
+    fn leave(&self, watches: &mut Watches, session: SessionId, attempt: AttemptId) {
         let Some(peer) = watches.peers.get_mut(&session) else {
             return;
         };
@@ -241,7 +255,9 @@ impl Watches {
             // Whoever comes back follows anew.
             let followers = self.peers.remove(&session).unwrap_or_default().followers;
             for follower in &followers {
-                self.following.remove(follower);
+                if let Some(following) = self.following.get_mut(follower) {
+                    following.retain(|other| *other != session);
+                }
             }
             if !followers.is_empty() {
                 heard.closed.push((session, followers));

@@ -10,7 +10,7 @@ pub(super) static DESCRIPTOR: Descriptor = Descriptor {
     driver: DRIVER,
     guarantee: Guarantee::DurableSingle,
     fence: FenceClass::Durable,
-    primitives: &[Primitive::Mutex],
+    primitives: &Primitive::ALL,
     ttl: Duration::from_millis(500)..=Duration::from_secs(24 * 3600),
     fair: true,
     at_once: true,

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkit_core::{Attempt, Claim, Clock, Order};
+use lockkit_core::{Attempt, Claim, Clock, Fence, Grant, Order, Primitive};
 
 use super::connection::Connection;
 use super::error::Fault;
-use super::files::SessionId;
 use super::registry::{Place, Waiting};
 use super::session::{Session, millis, remaining, ttl_ms};
 use super::transaction::Transaction;
@@ -25,8 +24,11 @@ pub(super) struct Ask {
 }
 
 /// What a transaction or a look found.
-enum Found {
-    Held(Arc<Session>, i64),
+pub(super) enum Found {
+    /// Under a session, with a fence, and which segment it is.
+    Held(Arc<Session>, i64, Option<u32>),
+    /// The latch is open.
+    Passed,
     Busy {
         until: Option<i64>,
         place: Option<(Arc<Session>, Place)>,
@@ -47,6 +49,9 @@ SELECT fence FROM lockkit_lock WHERE key = ?1 AND session = ?2 AND attempt = ?3"
 impl Connection {
     /// Tries to hold: by single statements where they are enough, by a transaction otherwise.
     pub(super) async fn attempt(&mut self, ask: &Ask) -> Result<Attempt, Fault> {
+        if ask.claim.resource.primitive() != Primitive::Mutex {
+            return self.attempt_shared(ask).await;
+        }
         let mut found = Found::Unclear;
         if ask.again || ask.waiting.is_none() {
             found = self.look(ask).await?;
@@ -87,14 +92,14 @@ impl Connection {
             .bind(claim.order == Order::Barging)
             .fetch_all(&mut *write.sql)
             .await?;
-        Ok(granted
-            .first()
-            .map_or(Found::Unclear, |(fence,)| Found::Held(session, *fence)))
+        Ok(granted.first().map_or(Found::Unclear, |(fence,)| {
+            Found::Held(session, *fence, None)
+        }))
     }
 
     /// What can be told by reading alone: that it is ours already, or that it is still not our
     /// turn.
-    async fn look(&mut self, ask: &Ask) -> Result<Found, Fault> {
+    pub(super) async fn look(&mut self, ask: &Ask) -> Result<Found, Fault> {
         let Ask {
             claim,
             key,
@@ -112,7 +117,7 @@ impl Connection {
             Holder::Session(holder, Some(_)) if view.is_held_by(claim.attempt) => {
                 return Ok(match session {
                     Some(session) if holder == Some(session.id) && !session.is_over() => {
-                        Found::Held(session, view.fence)
+                        Found::Held(session, view.fence, None)
                     }
                     _ => Found::Unclear,
                 });
@@ -159,21 +164,36 @@ impl Connection {
     }
 
     /// Writes down locally what has been found.
-    fn note(&self, ask: &Ask, found: Found) -> Attempt {
+    pub(super) fn note(&self, ask: &Ask, found: Found) -> Attempt {
         let shared = self.shared();
         match found {
-            Found::Held(session, fence) => {
-                let grant = session.grant(fence);
+            Found::Held(session, fence, segment) => {
+                let grant = session.grant(fence, segment);
                 shared.registry.hold(ask.claim.id(), session);
                 Attempt::Held(grant)
             }
+            Found::Passed => {
+                // Nothing is left that could be renewed or lost.
+                shared.registry.forget(ask.claim.attempt);
+                Attempt::Held(Grant {
+                    fence: Fence::new(0),
+                    sent_at: Clock::Boot.now(),
+                    ttl: ask.claim.ttl,
+                    segment: None,
+                })
+            }
             Found::Busy { until, place } => {
                 if let (Some(waiting), Some((session, place))) = (&ask.waiting, place) {
-                    let others = |id: &SessionId| !shared.registry.owns(*id);
-                    let predecessor = place.predecessor.filter(others);
+                    let Place {
+                        ticket,
+                        rung,
+                        mut behind,
+                    } = place;
+                    behind.retain(|id| !shared.registry.owns(*id));
                     waiting.stand(Some(Place {
-                        predecessor,
-                        ..place
+                        ticket,
+                        rung,
+                        behind,
                     }));
                     shared.registry.stand(ask.claim.attempt, &session);
                 }
@@ -191,7 +211,7 @@ impl Connection {
 }
 
 impl Ask {
-    fn ticket(&self) -> Option<i64> {
+    pub(super) fn ticket(&self) -> Option<i64> {
         self.waiting.as_ref()?.place().map(|place| place.ticket)
     }
 
@@ -201,7 +221,7 @@ impl Ask {
 }
 
 /// The whole decision, with nobody else writing.
-async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Result<Found, Fault> {
+pub(super) async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Result<Found, Fault> {
     let Ask {
         claim,
         key,
@@ -220,7 +240,7 @@ async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Result<Found, F
             Holder::Session(holder, _)
                 if view.is_held_by(claim.attempt) && holder == Some(session.id) =>
             {
-                return Ok(Found::Held(session, view.fence));
+                return Ok(Found::Held(session, view.fence, None));
             }
             Holder::Session(holder, until) => {
                 if transaction.bury_if_dead(holder, until).await? {
@@ -258,7 +278,7 @@ async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Result<Found, F
         if let (Some(ticket), Some(_)) = (ticket, rung) {
             transaction.strike(key, ticket).await?;
         }
-        return Ok(Found::Held(session, fence));
+        return Ok(Found::Held(session, fence, None));
     }
     let mut place = None;
     if waiting.is_some() {
@@ -296,7 +316,7 @@ fn busy(view: &View, session: Arc<Session>, ticket: i64, rung: i64) -> Found {
     let place = Place {
         ticket,
         rung,
-        predecessor: view.predecessor(),
+        behind: view.predecessor().into_iter().collect(),
     };
     Found::Busy {
         until,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use lockkit_core::{
-    AttemptId, Clock, Fence, HoldId, Holder, Label, Mode, Order, Primitive, Resource, Snapshot,
-    Waiter,
+    AttemptId, Clock, Fence, HoldId, Holder, Label, LatchState, Order, Primitive, Resource,
+    Snapshot, Waiter,
 };
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
@@ -13,22 +13,46 @@ use sqlx::{FromRow, Row};
 use super::connection::Connection;
 use super::error::Fault;
 use super::files::SessionId;
+use super::kind::{Kind, number};
 use super::schema::VERSION;
 use super::session::{millis, remaining};
 use super::shared::Shared;
 
-struct LockRow {
+struct HeldRow {
     key: String,
     session: Option<Vec<u8>>,
-    attempt: Option<Vec<u8>>,
+    attempt: Vec<u8>,
     fence: i64,
     expires_at: Option<i64>,
     since: i64,
     label: String,
     holder_until: Option<i64>,
+    kind: Kind,
+    asked: bool,
 }
 
-impl FromRow<'_, SqliteRow> for LockRow {
+/// What is stored with a name, whether or not anybody holds it.
+struct NameRow {
+    key: String,
+    fence: i64,
+    size: Option<i64>,
+    latch_of: Option<i64>,
+    latch_left: Option<i64>,
+}
+
+impl FromRow<'_, SqliteRow> for NameRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            key: row.try_get("key")?,
+            fence: row.try_get("fence")?,
+            size: row.try_get("size")?,
+            latch_of: row.try_get("latch_of")?,
+            latch_left: row.try_get("latch_left")?,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for HeldRow {
     fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
         Ok(Self {
             key: row.try_get("key")?,
@@ -39,6 +63,8 @@ impl FromRow<'_, SqliteRow> for LockRow {
             since: row.try_get("since")?,
             label: row.try_get("label")?,
             holder_until: row.try_get("holder_until")?,
+            kind: kind(row)?,
+            asked: row.try_get("asked")?,
         })
     }
 }
@@ -51,6 +77,7 @@ struct WaiterRow {
     since: i64,
     label: String,
     until: Option<i64>,
+    kind: Kind,
 }
 
 impl FromRow<'_, SqliteRow> for WaiterRow {
@@ -63,19 +90,42 @@ impl FromRow<'_, SqliteRow> for WaiterRow {
             since: row.try_get("since")?,
             label: row.try_get("label")?,
             until: row.try_get("until")?,
+            kind: kind(row)?,
         })
     }
 }
 
+fn kind(row: &SqliteRow) -> sqlx::Result<Kind> {
+    Ok(Kind {
+        mode: row.try_get("mode")?,
+        amount: row.try_get("amount")?,
+        prefer: row.try_get("prefer")?,
+    })
+}
+
 /// Keys from `?1` up to, not including, `?2`.
-const LOCKS: &str = "
+const NAMES: &str = "
+SELECT l.key, l.fence, l.size, l.latch_of, l.latch_left FROM lockkit_lock l
+ WHERE l.key >= ?1 AND l.key < ?2
+   AND (?3 OR l.attempt IS NOT NULL OR l.queued > 0 OR l.latch_left > 0
+        OR EXISTS (SELECT 1 FROM lockkit_holder h WHERE h.key = l.key))";
+
+const HOLDS: &str = "
 SELECT l.key, l.session, l.attempt, l.fence, l.expires_at, l.since, l.label,
-       s.expires_at AS holder_until
+       s.expires_at AS holder_until, 0 AS mode, NULL AS amount, NULL AS prefer,
+       l.asked IS l.attempt AS asked
   FROM lockkit_lock l LEFT JOIN lockkit_session s ON s.id = l.session
- WHERE l.key >= ?1 AND l.key < ?2 AND (?3 OR l.attempt IS NOT NULL OR l.queued > 0)";
+ WHERE l.key >= ?1 AND l.key < ?2 AND l.attempt IS NOT NULL
+UNION ALL
+SELECT h.key, h.session, h.attempt, h.fence, h.expires_at, h.since, h.label,
+       s.expires_at, h.mode, h.amount, NULL, h.asked
+  FROM lockkit_holder h LEFT JOIN lockkit_session s ON s.id = h.session
+ WHERE h.key >= ?1 AND h.key < ?2
+ ORDER BY 1, 6, 4, 3";
 
 const WAITERS: &str = "
-SELECT w.key, w.session, w.attempt, w.fair, w.since, w.label, s.expires_at AS until
+SELECT w.key, w.session, w.attempt, w.fair, w.since, w.label, s.expires_at AS until,
+       w.mode, w.amount, w.prefer
   FROM lockkit_waiter w LEFT JOIN lockkit_session s ON s.id = w.session
  WHERE w.key >= ?1 AND w.key < ?2 ORDER BY w.key, w.ticket";
 
@@ -118,10 +168,15 @@ impl Connection {
         let sql = self.read().await?;
         // One transaction, for one moment.
         sqlx::query("BEGIN").execute(&mut *sql).await?;
-        let locks = sqlx::query_as::<_, LockRow>(LOCKS)
+        let names = sqlx::query_as::<_, NameRow>(NAMES)
             .bind(from)
             .bind(below)
             .bind(idle)
+            .fetch_all(&mut *sql)
+            .await;
+        let holds = sqlx::query_as::<_, HeldRow>(HOLDS)
+            .bind(from)
+            .bind(below)
             .fetch_all(&mut *sql)
             .await;
         let waiters = sqlx::query_as::<_, WaiterRow>(WAITERS)
@@ -137,19 +192,35 @@ impl Connection {
             known: HashMap::new(),
         };
         let mut snapshots = BTreeMap::new();
-        for row in locks? {
+        for row in names? {
             let Some(resource) = Resource::from_key(&row.key) else {
                 continue;
             };
             let fence = (row.fence > 0).then(|| Fence::new(row.fence.unsigned_abs()));
-            let mut snapshot = Snapshot::idle(resource.clone(), fence);
-            snapshot.holders.extend(holder(&mut alive, &resource, &row));
+            let latch = row
+                .latch_of
+                .zip(row.latch_left)
+                .map(|(of, left)| LatchState {
+                    left: number(left),
+                    of: number(of),
+                });
+            let snapshot = Snapshot {
+                size: row.size.map(number),
+                latch,
+                ..Snapshot::idle(resource.clone(), fence)
+            };
             snapshots.insert(resource, snapshot);
+        }
+        for row in holds? {
+            let snapshot = Resource::from_key(&row.key).and_then(|key| snapshots.get_mut(&key));
+            let Some(snapshot) = snapshot else { continue };
+            let holder = holder(&mut alive, snapshot, &row);
+            snapshot.holders.extend(holder);
         }
         for row in waiters? {
             let snapshot = Resource::from_key(&row.key).and_then(|key| snapshots.get_mut(&key));
             let Some(snapshot) = snapshot else { continue };
-            let waiter = waiter(&mut alive, &snapshot.resource, &row);
+            let waiter = waiter(&mut alive, snapshot, &row);
             snapshot.waiters.extend(waiter);
         }
         Ok(snapshots)
@@ -211,8 +282,8 @@ impl Alive<'_> {
     }
 }
 
-fn holder(alive: &mut Alive<'_>, resource: &Resource, row: &LockRow) -> Option<Holder> {
-    let attempt = AttemptId::from_bytes(row.attempt.as_deref()?)?;
+fn holder(alive: &mut Alive<'_>, snapshot: &Snapshot, row: &HeldRow) -> Option<Holder> {
+    let attempt = AttemptId::from_bytes(&row.attempt)?;
     let until = match &row.session {
         Some(session) => {
             let session = SessionId::from_bytes(session)?;
@@ -222,24 +293,27 @@ fn holder(alive: &mut Alive<'_>, resource: &Resource, row: &LockRow) -> Option<H
         None => row.expires_at.filter(|until| *until > alive.now_ms)?,
     };
     Some(Holder {
-        id: HoldId::new(resource.clone(), attempt),
-        mode: Mode::Exclusive,
+        id: HoldId::new(snapshot.resource.clone(), attempt),
+        mode: row.kind.mode(snapshot.size),
         fence: Fence::new(row.fence.unsigned_abs()),
         label: Label::decode(&row.label),
         held_for: since(row.since, alive.now_ms),
         remaining: remaining(alive.now_ms, until),
         detached: row.session.is_none(),
-        asked_to_release: false,
+        asked_to_release: row.asked,
     })
 }
 
-fn waiter(alive: &mut Alive<'_>, resource: &Resource, row: &WaiterRow) -> Option<Waiter> {
+fn waiter(alive: &mut Alive<'_>, snapshot: &Snapshot, row: &WaiterRow) -> Option<Waiter> {
     if !alive.is_alive(SessionId::from_bytes(&row.session)?, row.until) {
         return None;
     }
     Some(Waiter {
-        id: HoldId::new(resource.clone(), AttemptId::from_bytes(&row.attempt)?),
-        mode: Mode::Exclusive,
+        id: HoldId::new(
+            snapshot.resource.clone(),
+            AttemptId::from_bytes(&row.attempt)?,
+        ),
+        mode: row.kind.mode(snapshot.size),
         order: if row.fair {
             Order::Fair
         } else {

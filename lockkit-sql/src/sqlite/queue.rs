@@ -6,6 +6,7 @@ use lockkit_core::{AttemptId, Claim, Order};
 
 use super::error::Fault;
 use super::files::SessionId;
+use super::kind::Kind;
 use super::session::Session;
 use super::transaction::Transaction;
 
@@ -114,8 +115,10 @@ impl Transaction<'_> {
         session: &Arc<Session>,
     ) -> Result<(), Fault> {
         let insert =
-            "INSERT INTO lockkit_waiter (key, ticket, session, attempt, fair, since, label)
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            "INSERT INTO lockkit_waiter (key, ticket, session, attempt, fair, since, label, mode,
+                                        amount, prefer)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let kind = Kind::of(claim.mode);
         sqlx::query(insert)
             .bind(key)
             .bind(ticket)
@@ -124,6 +127,9 @@ impl Transaction<'_> {
             .bind(claim.order == Order::Fair)
             .bind(self.now_ms())
             .bind(claim.label.encode())
+            .bind(kind.mode)
+            .bind(kind.amount)
+            .bind(kind.prefer)
             .execute(&mut *self.sql)
             .await?;
         let count = "UPDATE lockkit_lock SET queued = queued + 1, next_ticket = next_ticket + 1

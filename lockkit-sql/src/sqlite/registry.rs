@@ -37,18 +37,19 @@ pub(super) struct Waiting {
 }
 
 /// A place in line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) ticket: i64,
     /// How often its bell had been rung when it was looked at last.
     pub(super) rung: i64,
-    /// The session of whoever is next before it, if that is another process's.
-    pub(super) predecessor: Option<SessionId>,
+    /// Whose death makes it worth to look: the session of whoever is next before it in line, or
+    /// else of every holder, as far as they are other processes'.
+    pub(super) behind: Vec<SessionId>,
 }
 
 impl Waiting {
     pub(super) fn place(&self) -> Option<Place> {
-        *locked(&self.place)
+        locked(&self.place).clone()
     }
 
     pub(super) fn stand(&self, place: Option<Place>) {

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkit_core::{AttemptId, Clock, HoldId, Released, Renewal};
+use lockkit_core::{AttemptId, Clock, HoldId, Primitive, Released, Renewal};
 use sqlx::types::Json;
 
 use super::connection::Connection;
 use super::error::Fault;
 use super::files::SessionId;
+use super::holders;
 use super::session::{expiry, millis, ttl_ms};
 use super::transaction::Transaction;
 use super::view::{Holder, View};
@@ -47,7 +48,11 @@ impl Connection {
         let write = self.write().await?;
         // If it ends in an error, nobody knows whether the connection flushes again.
         *write.in_doubt = true;
-        let let_go: Vec<(i64,)> = sqlx::query_as(LET_GO)
+        let statement = match id.resource().primitive() {
+            Primitive::Mutex => LET_GO,
+            _ => holders::LET_GO,
+        };
+        let let_go: Vec<(i64,)> = sqlx::query_as(statement)
             .persistent(false) // SQLite obeys the pragmas while it compiles them.
             .bind(id.resource().key())
             .bind(id.attempt().as_bytes().as_slice())
@@ -140,6 +145,9 @@ async fn remove(
     id: &HoldId,
     cause: Cause,
 ) -> Result<Released, Fault> {
+    if id.resource().primitive() != Primitive::Mutex {
+        return holders::remove(transaction, id, cause).await;
+    }
     let (key, attempt) = (id.resource().key(), id.attempt());
     let Some(view) = View::read(transaction.sql, &key, None, attempt).await? else {
         return Ok(Released::NotHeld);
@@ -155,16 +163,7 @@ async fn remove(
         Holder::Session(Some(session), _) if cause == Cause::Eviction => {
             // Its owner reads this when its bell rings. We know already if that is us.
             if !transaction.shared.registry.owns(session) {
-                sqlx::query(
-                    "INSERT OR IGNORE INTO lockkit_eviction (session, attempt, key)
-                     SELECT id, ?2, ?3 FROM lockkit_session WHERE id = ?1",
-                )
-                .bind(session.as_bytes())
-                .bind(attempt.as_bytes().as_slice())
-                .bind(key)
-                .execute(&mut *transaction.sql)
-                .await?;
-                transaction.ring(session, attempt);
+                transaction.tell_eviction(session, id).await?;
             }
             Ok(Released::Done)
         }
@@ -207,6 +206,9 @@ async fn extend(
     id: &HoldId,
     ttl: Duration,
 ) -> Result<bool, Fault> {
+    if id.resource().primitive() != Primitive::Mutex {
+        return holders::extend(transaction, id, ttl).await;
+    }
     let (key, attempt) = (id.resource().key(), id.attempt());
     let shared = Arc::clone(&transaction.shared);
     let Some(view) = View::read(transaction.sql, &key, None, attempt).await? else {

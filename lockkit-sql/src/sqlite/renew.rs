@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkit_core::{Clock, Error, HoldId, Instant, Renewal};
+use lockkit_core::{Clock, Error, HoldId, Instant, Primitive, Renewal};
 use sqlx::types::Json;
 
 use super::connection::Connection;
@@ -20,7 +20,9 @@ const CHUNK: usize = 1000;
 /// Which of `?1`, an array of attempts in hex with their keys behind, do not hold.
 const NOT_HELD: &str = "
 SELECT j.key FROM json_each(?1) j LEFT JOIN lockkit_lock l ON l.key = substr(j.value, 33)
- WHERE l.attempt IS NOT unhex(substr(j.value, 1, 32))";
+ WHERE l.attempt IS NOT unhex(substr(j.value, 1, 32))
+   AND NOT EXISTS (SELECT 1 FROM lockkit_holder h WHERE h.key = substr(j.value, 33)
+                      AND h.attempt = unhex(substr(j.value, 1, 32)))";
 
 const STANDS: &str = "
 SELECT 1 FROM lockkit_waiter WHERE key = ?1 AND ticket = ?2 AND attempt = ?3";
@@ -132,6 +134,10 @@ impl Connection {
 
     /// For an id that this process does not carry: what its row says, without changing it.
     async fn look_up(&mut self, id: &HoldId) -> Result<Renewal, Fault> {
+        if id.resource().primitive() != Primitive::Mutex {
+            let found = self.look_up_shared(id).await?;
+            return Ok(found.map_or(Renewal::Gone, |(sent_at, ttl)| renewed(sent_at, ttl)));
+        }
         let shared = self.shared();
         let sent_at = Clock::Boot.now();
         let now_ms = millis(sent_at);

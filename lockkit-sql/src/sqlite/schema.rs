@@ -10,13 +10,17 @@ use super::error::{Fault, file_error};
 use super::files::SessionId;
 use super::session::millis;
 use super::shared::Shared;
+use super::transaction::delete_session;
 use super::writer::Writer;
 
 /// The schema that this version writes.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// The statements that make it.
 const DDL: &str = include_str!("schema.sql");
+
+/// The statements that make it of a file of version 1.
+const UPGRADE: &str = include_str!("schema_2.sql");
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -29,7 +33,8 @@ pub(super) async fn prepare(
     shared: &Shared,
 ) -> Result<(), Fault> {
     let boot = boot_id()?;
-    let is_ready = check(sql, shared).await?.is_some_and(|found| found == boot);
+    let found = check(sql, shared).await?;
+    let is_ready = found.is_some_and(|found| found == (VERSION, boot.clone()));
     if !is_ready || !is_wal(sql).await? {
         let _turn = writer.turn().await?;
         switch_to_wal(sql, shared).await?;
@@ -42,8 +47,11 @@ pub(super) async fn prepare(
     sweep(sql, writer, shared).await
 }
 
-/// The boot that the tables belong to; `None` if there are none.
-async fn check(sql: &mut SqliteConnection, shared: &Shared) -> Result<Option<String>, Fault> {
+/// The version of the tables, and the boot that they belong to; `None` if there are none.
+async fn check(
+    sql: &mut SqliteConnection,
+    shared: &Shared,
+) -> Result<Option<(i64, String)>, Fault> {
     let exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'lockkit_meta'";
     let exists: Option<(i64,)> = sqlx::query_as(exists).fetch_optional(&mut *sql).await?;
     if exists.is_none() {
@@ -54,7 +62,7 @@ async fn check(sql: &mut SqliteConnection, shared: &Shared) -> Result<Option<Str
             .fetch_optional(&mut *sql)
             .await?;
     match meta {
-        Some((VERSION, boot)) => Ok(Some(boot)),
+        Some(found @ (1..=VERSION, _)) => Ok(Some(found)),
         Some((newer, _)) if newer > VERSION => Err(corrupt(
             format!(
                 "written by a newer lockkit (schema {newer}, this one knows {VERSION}); upgrade \
@@ -119,7 +127,11 @@ async fn switch_to_wal(sql: &mut SqliteConnection, shared: &Shared) -> Result<()
 
 /// With nobody else writing.
 async fn make(sql: &mut SqliteConnection, shared: &Shared, boot: &str) -> Result<(), Fault> {
-    match check(sql, shared).await? {
+    let found = check(sql, shared).await?;
+    if matches!(found, Some((1, _))) {
+        sqlx::raw_sql(UPGRADE).execute(&mut *sql).await?;
+    }
+    match found {
         None => {
             sqlx::raw_sql(DDL).execute(&mut *sql).await?;
             let meta = "INSERT INTO lockkit_meta (id, schema_version, boot) VALUES (1, ?1, ?2)";
@@ -129,12 +141,14 @@ async fn make(sql: &mut SqliteConnection, shared: &Shared, boot: &str) -> Result
                 .execute(&mut *sql)
                 .await?;
         }
-        Some(found) if found != boot => {
+        Some((_, found)) if found != boot => {
             // No process of an earlier boot lives, and none of its times mean anything now.
             for statement in [
                 "DELETE FROM lockkit_session",
                 "DELETE FROM lockkit_waiter",
+                "DELETE FROM lockkit_holder",
                 "DELETE FROM lockkit_eviction",
+                "DELETE FROM lockkit_request",
                 "UPDATE lockkit_lock
                     SET session = NULL, attempt = NULL, expires_at = NULL, label = '', queued = 0
                   WHERE attempt IS NOT NULL OR queued > 0",
@@ -187,11 +201,7 @@ async fn sweep(
                 .await?;
             if buried.rows_affected() == 1 {
                 shared.files.remove_session(id);
-                let news = "DELETE FROM lockkit_eviction WHERE session = ?1";
-                sqlx::query(news)
-                    .bind(id.as_bytes())
-                    .execute(&mut *sql)
-                    .await?;
+                delete_session(sql, id).await?;
             }
         }
     }

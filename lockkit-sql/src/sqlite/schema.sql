@@ -13,7 +13,7 @@ CREATE TABLE lockkit_session (
   expires_at INTEGER NOT NULL                 -- ms of CLOCK_BOOTTIME
 ) STRICT, WITHOUT ROWID;
 
--- Ownership: free while attempt is null. Rows are never deleted, so a fence never falls.
+-- What belongs to a name, and who holds a mutex: free while attempt is null. Rows are never deleted, so a fence never falls.
 CREATE TABLE lockkit_lock (
   key         TEXT    PRIMARY KEY,
   session     BLOB,                           -- null while detached
@@ -23,7 +23,26 @@ CREATE TABLE lockkit_lock (
   since       INTEGER NOT NULL DEFAULT 0,     -- ms of CLOCK_BOOTTIME
   label       TEXT    NOT NULL DEFAULT '',
   queued      INTEGER NOT NULL DEFAULT 0,     -- rows in lockkit_waiter
-  next_ticket INTEGER NOT NULL DEFAULT 0
+  next_ticket INTEGER NOT NULL DEFAULT 0,
+  size        INTEGER,                        -- permits of a semaphore, segments of a segmented lock
+  latch_of    INTEGER,                        -- what a latch was set to; null while unset
+  latch_left  INTEGER,                        -- how many are still to come
+  asked       BLOB                            -- the attempt whose holder was asked to let go
+) STRICT, WITHOUT ROWID;
+
+-- Holds of everything but mutexes: there may be several of one key.
+CREATE TABLE lockkit_holder (
+  key        TEXT    NOT NULL,
+  attempt    BLOB    NOT NULL,
+  session    BLOB,                            -- null while detached
+  mode       INTEGER NOT NULL,                -- 0 exclusive, 1 shared, 2 permits, 3 a segment
+  amount     INTEGER,                         -- how many permits, or which segment
+  fence      INTEGER NOT NULL,
+  expires_at INTEGER,                         -- a detached hold's own, ms of CLOCK_BOOTTIME
+  since      INTEGER NOT NULL,
+  label      TEXT    NOT NULL,
+  asked      INTEGER NOT NULL DEFAULT 0,      -- whether its holder was asked to let go
+  PRIMARY KEY (key, attempt)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE lockkit_waiter (
@@ -35,6 +54,10 @@ CREATE TABLE lockkit_waiter (
   rung    INTEGER NOT NULL DEFAULT 0,         -- counts the bells
   since   INTEGER NOT NULL,
   label   TEXT    NOT NULL,
+  mode    INTEGER NOT NULL DEFAULT 0,         -- as in lockkit_holder
+  amount  INTEGER,                            -- how many permits, or which segment; null for any
+  prefer  INTEGER,                            -- the segment to look at first
+  passed  INTEGER NOT NULL DEFAULT 0,         -- the latch has opened since
   PRIMARY KEY (key, ticket)
 ) STRICT, WITHOUT ROWID;
 
@@ -44,4 +67,19 @@ CREATE TABLE lockkit_eviction (
   attempt BLOB NOT NULL,
   key     TEXT NOT NULL,
   PRIMARY KEY (session, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- News for a session: somebody asks it to let go of this hold. Deleted by its reader.
+CREATE TABLE lockkit_request (
+  session BLOB NOT NULL,
+  attempt BLOB NOT NULL,
+  key     TEXT NOT NULL,
+  PRIMARY KEY (session, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- Who took part in a latch that is still closed.
+CREATE TABLE lockkit_arrival (
+  key         TEXT NOT NULL,
+  participant TEXT NOT NULL,
+  PRIMARY KEY (key, participant)
 ) STRICT, WITHOUT ROWID;

@@ -65,12 +65,12 @@ impl Session {
         !self.over.swap(true, Ordering::AcqRel)
     }
 
-    pub(super) fn grant(&self, fence: i64) -> Grant {
+    pub(super) fn grant(&self, fence: i64, segment: Option<u32>) -> Grant {
         Grant {
             fence: Fence::new(fence.unsigned_abs()),
             sent_at: self.confirmed(),
             ttl: self.ttl(),
-            segment: None,
+            segment,
         }
     }
 }

@@ -41,6 +41,13 @@ impl Shared {
         }
     }
 
+    /// Somebody wants a hold of ours.
+    pub(super) fn ask(&self, id: &HoldId) {
+        if let Some(notices) = self.notices.get() {
+            notices.release_requested(id);
+        }
+    }
+
     /// The database is no longer the one that we wrote to.
     pub(super) fn end_all_sessions(&self) {
         self.registry

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockkit_core::{Attempt, Claim, Result, Ticket};
+use lockkit_core::{Attempt, Claim, Primitive, Result, Ticket};
+use tokio::sync::Notify;
 
 use super::database::Database;
 use super::gate::Ask;
 use super::shared::Shared;
+use super::shared_gate;
 use super::watch;
 
 #[derive(Debug)]
@@ -42,26 +44,61 @@ impl Ticket for SqliteTicket {
             // Before the first request, so that no bell can be missed.
             self.ask.waiting = Some(self.shared.registry.announce(claim.id()));
         }
-        let ask = self.ask.clone();
-        self.ask.again = true;
-        let attempt = self
-            .database
-            .run(|c| Box::pin(async move { c.attempt(&ask).await }))
-            .await?;
-        match (&self.ask.waiting, attempt) {
-            (Some(waiting), Attempt::Busy { .. }) => {
-                watch::follow(&self.shared, self.ask.claim.attempt, waiting);
+        loop {
+            let ask = self.ask.clone();
+            self.ask.again = true;
+            let attempt = self
+                .database
+                .run(|c| Box::pin(async move { c.attempt(&ask).await }))
+                .await?;
+            match (&self.ask.waiting, attempt) {
+                (Some(waiting), Attempt::Busy { .. }) => {
+                    if watch::follow(&self.shared, self.ask.claim.attempt, waiting) {
+                        continue;
+                    }
+                }
+                _ => self.shared.bell.unfollow(self.ask.claim.attempt),
             }
-            _ => self.shared.bell.unfollow(self.ask.claim.attempt),
+            return Ok(attempt);
         }
-        Ok(attempt)
     }
 
     async fn changed(&mut self) {
-        match &self.ask.waiting {
-            Some(waiting) => waiting.changed.notified().await,
-            // Nobody knows of a claim that does not wait, so nobody will wake it.
-            None => std::future::pending().await,
+        // Nobody knows of a claim that does not wait, so nobody will wake it.
+        let Some(waiting) = self.ask.waiting.clone() else {
+            return std::future::pending().await;
+        };
+        loop {
+            waiting.changed.notified().await;
+            if self.ask.claim.resource.primitive() == Primitive::Mutex {
+                return;
+            }
+            // Whoever stands in line for what several hold may only have others to watch now.
+            let mut kept = Kept(Some(&waiting.changed));
+            let ask = self.ask.clone();
+            let is_worth_it = self
+                .database
+                .run(|c| Box::pin(async move { shared_gate::is_worth_it(c, &ask).await }))
+                .await;
+            kept.0 = None;
+            // An error is for the next attempt to tell.
+            if is_worth_it.unwrap_or(true) {
+                return;
+            }
+            if watch::follow(&self.shared, self.ask.claim.attempt, &waiting) {
+                return;
+            }
+        }
+    }
+}
+
+/// A wake-up that is not lost if whoever was woken is dropped before it has looked.
+struct Kept<'a>(Option<&'a Notify>);
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        if let Some(wake) = self.0 {
+            wake.notify_one();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A transaction that writes, and what is to be done once it is committed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use lockkit_core::{AttemptId, Clock, Instant};
@@ -20,10 +21,12 @@ pub(super) struct Transaction<'c> {
     pub(super) now: Instant,
     in_doubt: &'c mut bool,
     turn: Turn,
-    beaten: Option<Arc<Session>>,
-    made: Option<Arc<Session>>,
+    beaten: Vec<Arc<Session>>,
+    made: Vec<Arc<Session>>,
     buried: Vec<SessionId>,
     rings: Vec<Ring>,
+    /// Nothing of it is to stay, although nothing failed.
+    undone: bool,
 }
 
 /// Somebody to wake.
@@ -54,6 +57,7 @@ pub(super) async fn delete_session(sql: &mut SqliteConnection, id: SessionId) ->
     for statement in [
         "DELETE FROM lockkit_session WHERE id = ?1",
         "DELETE FROM lockkit_eviction WHERE session = ?1",
+        "DELETE FROM lockkit_request WHERE session = ?1",
     ] {
         sqlx::query(statement)
             .bind(id.as_bytes())
@@ -76,10 +80,11 @@ impl<'c> Transaction<'c> {
             now: Clock::Boot.now(),
             in_doubt,
             turn,
-            beaten: None,
-            made: None,
+            beaten: Vec::new(),
+            made: Vec::new(),
             buried: Vec::new(),
             rings: Vec::new(),
+            undone: false,
         }
     }
 
@@ -89,12 +94,16 @@ impl<'c> Transaction<'c> {
 
     /// A session of ours with most of its lease left once this transaction is committed.
     pub(super) async fn session(&mut self, ttl_ms: i64) -> Result<Arc<Session>, Fault> {
+        let mut ours = self.beaten.iter().chain(&self.made);
+        if let Some(session) = ours.find(|session| session.ttl_ms == ttl_ms) {
+            return Ok(Arc::clone(session));
+        }
         if let Some(session) = self.shared.registry.session(ttl_ms) {
             if session.is_fresh() && self.exists(session.id).await? {
                 return Ok(session);
             }
             if beat(self.sql, &session, self.now).await? {
-                self.beaten = Some(Arc::clone(&session));
+                self.beaten.push(Arc::clone(&session));
                 return Ok(session);
             }
             self.shared.end_session(&session);
@@ -109,7 +118,7 @@ impl<'c> Transaction<'c> {
         let files = &self.shared.files;
         self.shared.bell.expect(&files.session(id));
         let session = Arc::new(Session::new(id, ttl_ms, file));
-        self.made = Some(Arc::clone(&session));
+        self.made.push(Arc::clone(&session));
         sqlx::query("INSERT INTO lockkit_session (id, ttl_ms, expires_at) VALUES (?1, ?2, ?3)")
             .bind(id.as_bytes())
             .bind(ttl_ms)
@@ -144,10 +153,8 @@ impl<'c> Transaction<'c> {
 
     /// Whether this transaction itself has renewed or made the session.
     fn is_ours(&self, id: SessionId) -> bool {
-        [&self.beaten, &self.made]
-            .into_iter()
-            .flatten()
-            .any(|session| session.id == id)
+        let mut ours = self.beaten.iter().chain(&self.made);
+        ours.any(|session| session.id == id)
     }
 
     /// Wakes a claim once this is committed.
@@ -155,9 +162,22 @@ impl<'c> Transaction<'c> {
         self.rings.push(Ring { session, attempt });
     }
 
+    /// Makes the end roll back although all went well.
+    pub(super) const fn undo(&mut self) {
+        self.undone = true;
+    }
+
     /// Commits if all went well, rolls back otherwise; then does what was to be done.
     pub(super) async fn end<T>(self, outcome: Result<T, Fault>) -> Result<T, Fault> {
         let outcome = match outcome {
+            Ok(value) if self.undone => {
+                sqlx::query("ROLLBACK").execute(&mut *self.sql).await?;
+                *self.in_doubt = false;
+                for session in &self.made {
+                    self.shared.files.remove_session(session.id);
+                }
+                return Ok(value);
+            }
             Ok(value) => {
                 let committed = sqlx::query("COMMIT").execute(&mut *self.sql).await;
                 committed.map(|_| value).map_err(Fault::from)
@@ -174,23 +194,24 @@ impl<'c> Transaction<'c> {
         drop(self.turn);
         let shared = &self.shared;
         if outcome.is_err() {
-            if let Some(session) = self.made {
+            for session in self.made {
                 shared.files.remove_session(session.id);
             }
             return outcome;
         }
-        if let Some(session) = self.beaten {
+        for session in self.beaten {
             session.confirm(self.now);
         }
-        if let Some(session) = self.made {
+        for session in self.made {
             session.confirm(self.now);
             shared.registry.begin(session);
         }
         for id in self.buried {
             shared.files.remove_session(id);
         }
+        let mut rung = HashSet::new();
         for Ring { session, attempt } in self.rings {
-            if !shared.registry.wake(attempt) {
+            if !shared.registry.wake(attempt) && rung.insert(session) {
                 shared.files.ring(session);
             }
         }

@@ -4,7 +4,7 @@ use std::future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lockkit_core::{AttemptId, HoldId, Resource};
+use lockkit_core::AttemptId;
 use sqlx::types::Json;
 
 use super::bell::Heard;
@@ -160,8 +160,9 @@ async fn look(shared: &Arc<Shared>, database: &WeakDatabase) -> bool {
     };
     let mut found = answer(shared, &database).await;
     for (_, waiting) in shared.registry.waiting() {
-        let predecessor = waiting.place().and_then(|place| place.predecessor);
-        if predecessor.is_some_and(|session| shared.files.is_abandoned(session)) {
+        let behind = waiting.place().map_or_else(Vec::new, |place| place.behind);
+        let is_over = |session: &SessionId| shared.files.is_abandoned(*session);
+        if behind.iter().any(is_over) {
             waiting.changed.notify_one();
             found = true;
         }
@@ -169,26 +170,26 @@ async fn look(shared: &Arc<Shared>, database: &WeakDatabase) -> bool {
     found
 }
 
-/// Follows whoever stands before a claim that is busy.
-pub(super) fn follow(shared: &Shared, attempt: AttemptId, waiting: &Waiting) {
+/// Follows whoever stands before a claim that is busy. Returns whether this process listens only
+/// from now on, so that another attempt has to find what happened before.
+pub(super) fn follow(shared: &Shared, attempt: AttemptId, waiting: &Waiting) -> bool {
     if shared.bell.is_deaf() {
         // One more to look for.
-        return shared.bell.stirred.notify_one();
+        shared.bell.stirred.notify_one();
+        return false;
     }
-    // What happened before we listened is found by another attempt.
-    if shared.bell.attend(shared.files.database()) {
-        waiting.changed.notify_one();
+    let is_new = shared.bell.attend(shared.files.database());
+    let behind = waiting.place().map_or_else(Vec::new, |place| place.behind);
+    shared.bell.follow_only(&behind, attempt);
+    for session in behind {
+        let path = shared.files.session(session);
+        let is_missing = shared.bell.follow(&path, session, attempt);
+        // It may have died before we listened.
+        if is_missing || shared.files.is_abandoned(session) {
+            waiting.changed.notify_one();
+        }
     }
-    let Some(session) = waiting.place().and_then(|place| place.predecessor) else {
-        return shared.bell.unfollow(attempt);
-    };
-    let is_missing = shared
-        .bell
-        .follow(&shared.files.session(session), session, attempt);
-    // It may have died before we listened.
-    if is_missing || shared.files.is_abandoned(session) {
-        waiting.changed.notify_one();
-    }
+    is_new
 }
 
 /// Which of `?1`, an array of `[key, ticket, rung]`, are not as they were.
@@ -198,8 +199,7 @@ SELECT j.key, w.rung FROM json_each(?1) j
  WHERE w.rung IS NOT j.value ->> 2";
 
 impl Connection {
-    /// Wakes exactly those whose place has changed, and tells the losses of those whose holds
-    /// were taken away; returns whether there was anybody.
+    /// Wakes exactly those whose place has changed, and tells the news of those who hold; returns whether there was anybody.
     pub(super) async fn answer_bell(&mut self) -> Result<bool, Fault> {
         let shared = self.shared();
         let mut standing: Vec<(Arc<Waiting>, Place)> = Vec::new();
@@ -223,7 +223,10 @@ impl Connection {
                     continue;
                 };
                 if let Some(rung) = rung {
-                    waiting.stand(Some(Place { rung, ..*place }));
+                    waiting.stand(Some(Place {
+                        rung,
+                        ..place.clone()
+                    }));
                 }
                 waiting.changed.notify_one();
                 found = true;
@@ -231,34 +234,9 @@ impl Connection {
         }
         if shared.registry.counts().holding > 0 {
             for session in shared.registry.sessions() {
-                found |= self.read_evictions(session.id).await?;
+                found |= self.read_news(session.id).await?;
             }
         }
         Ok(found)
-    }
-
-    async fn read_evictions(&mut self, session: SessionId) -> Result<bool, Fault> {
-        let shared = self.shared();
-        let find = "SELECT key, attempt FROM lockkit_eviction WHERE session = ?1";
-        let evicted: Vec<(String, Vec<u8>)> = sqlx::query_as(find)
-            .bind(session.as_bytes())
-            .fetch_all(self.read().await?)
-            .await?;
-        for (key, attempt) in &evicted {
-            let id = Resource::from_key(key)
-                .zip(AttemptId::from_bytes(attempt))
-                .map(|(resource, attempt)| HoldId::new(resource, attempt));
-            if let Some(id) = id {
-                shared.lose(&id);
-            }
-            let delete = "DELETE FROM lockkit_eviction WHERE session = ?1 AND attempt = ?2";
-            let write = self.write().await?;
-            sqlx::query(delete)
-                .bind(session.as_bytes())
-                .bind(attempt.as_slice())
-                .execute(&mut *write.sql)
-                .await?;
-        }
-        Ok(!evicted.is_empty())
     }
 }

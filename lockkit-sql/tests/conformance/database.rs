@@ -18,6 +18,11 @@ const CENSUS: &[&str] = &[
     "SELECT 'place in line for ' || key || ' of ' || label FROM lockkit_waiter",
     "SELECT 'session ' || hex(id) FROM lockkit_session",
     "SELECT 'news about ' || key FROM lockkit_eviction",
+    "SELECT 'request for ' || key FROM lockkit_request",
+    "SELECT 'hold of ' || key || ' by ' || label FROM lockkit_holder",
+    // While a latch is closed, who took part belongs to its count.
+    "SELECT 'arrival of ' || participant || ' at ' || a.key FROM lockkit_arrival a
+      WHERE NOT EXISTS (SELECT 1 FROM lockkit_lock l WHERE l.key = a.key AND l.latch_left > 0)",
 ];
 
 /// A database in a directory of its own.
@@ -98,15 +103,20 @@ impl Harness for Database {
     }
 
     async fn expire(&self, resource: &Resource) -> Result<()> {
-        let forget = "UPDATE lockkit_lock
-                         SET session = NULL, attempt = NULL, expires_at = NULL, label = ''
-                       WHERE key = ?1";
+        const FORGET: [&str; 2] = [
+            "UPDATE lockkit_lock
+                SET session = NULL, attempt = NULL, expires_at = NULL, label = ''
+              WHERE key = ?1",
+            "DELETE FROM lockkit_holder WHERE key = ?1",
+        ];
         let mut sql = self.open().await?;
-        sqlx::query(forget)
-            .bind(resource.key())
-            .execute(&mut sql)
-            .await
-            .map_err(unexpected)?;
+        for forget in FORGET {
+            sqlx::query(forget)
+                .bind(resource.key())
+                .execute(&mut sql)
+                .await
+                .map_err(unexpected)?;
+        }
         sql.close().await.map_err(unexpected)
     }
 

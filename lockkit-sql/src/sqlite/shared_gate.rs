@@ -1,0 +1,304 @@
+//! Attempts at what several may hold, and at latches.
+
+use std::sync::Arc;
+
+use lockkit_core::{Attempt, Clock, Mode, Order, Primitive, admission};
+use sqlx::SqliteConnection;
+
+use super::connection::Connection;
+use super::error::Fault;
+use super::gate::{Ask, Found};
+use super::hall::{Hall, Owner, Stand};
+use super::registry::Place;
+use super::session::{Session, millis, ttl_ms};
+use super::transaction::Transaction;
+
+/// Everything about a claim's turn that can be read.
+struct Outlook {
+    place: Option<Stand>,
+    /// Whoever is next before it in line.
+    nearest: Option<Stand>,
+    /// Those before it who decide about it.
+    before: Vec<Stand>,
+}
+
+impl Connection {
+    /// Tries to hold: by reading where that is enough, by a transaction otherwise.
+    pub(super) async fn attempt_shared(&mut self, ask: &Ask) -> Result<Attempt, Fault> {
+        let is_latch = ask.claim.resource.primitive() == Primitive::Latch;
+        let mut found = Found::Unclear;
+        if ask.again || ask.waiting.is_none() || is_latch {
+            found = self.look_shared(ask).await?;
+        }
+        if matches!(found, Found::Unclear) {
+            let mut transaction = self.begin().await?;
+            let decided = decide(&mut transaction, ask).await;
+            found = transaction.end(decided).await?;
+        }
+        Ok(self.note(ask, found))
+    }
+
+    /// What can be told by reading alone; nothing if anybody in the way is dead.
+    pub(super) async fn look_shared(&mut self, ask: &Ask) -> Result<Found, Fault> {
+        let Ask { claim, key, .. } = ask;
+        let shared = self.shared();
+        let session = shared.registry.session(ttl_ms(claim.ttl));
+        let sql = self.read().await?;
+        let Some(hall) = Hall::read(sql, key).await? else {
+            return Ok(Found::Unclear);
+        };
+        let now_ms = millis(Clock::Boot.now());
+        if let Some(held) = hall.find(claim.attempt) {
+            let session = session.filter(|session| {
+                matches!(held.owner, Owner::Session(Some(id), Some(_)) if id == session.id)
+                    && !session.is_over()
+            });
+            return Ok(session.map_or(Found::Unclear, |session| {
+                Found::Held(
+                    session,
+                    held.fence,
+                    segment(&hall, held.kind.mode(hall.size)),
+                )
+            }));
+        }
+        let is_over = |owner: Owner| match owner {
+            Owner::Session(Some(id), until) => shared.is_dead(id, until, now_ms),
+            Owner::Session(None, _) => true,
+            Owner::Detached(until) => until <= now_ms,
+        };
+        let mut owners: Vec<Owner> = hall.holds.iter().map(|held| held.owner).collect();
+        owners.dedup();
+        if owners.into_iter().any(is_over) {
+            return Ok(Found::Unclear);
+        }
+        let outlook = Outlook::read(sql, &hall, ask).await?;
+        if claim.resource.primitive() == Primitive::Latch {
+            return Ok(match (&outlook.place, hall.is_open()) {
+                (None, true) => Found::Passed,
+                (None, false) if ask.waiting.is_none() => Found::Busy {
+                    until: None,
+                    place: None,
+                },
+                (Some(place), false) if !place.passed => outlook.busy(&hall, session),
+                _ => Found::Unclear,
+            });
+        }
+        let is_dead = |stand: &Stand| is_over(Owner::Session(stand.session, stand.until));
+        if outlook.others().any(is_dead) {
+            return Ok(Found::Unclear);
+        }
+        Ok(match outlook.entry(&hall, ask)? {
+            Some(_) => Found::Unclear,
+            None if ask.waiting.is_none() => Found::Busy {
+                until: hall.until(),
+                place: None,
+            },
+            None => outlook.busy(&hall, session),
+        })
+    }
+}
+
+/// The whole decision, with nobody else writing.
+pub(super) async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Result<Found, Fault> {
+    let Ask { claim, key, .. } = ask;
+    let primitive = claim.resource.primitive();
+    let session = transaction.session(ttl_ms(claim.ttl)).await?;
+    if primitive == Primitive::Latch {
+        transaction.clear_latch(key).await?;
+    }
+    loop {
+        let Some(mut hall) = transaction.hall(key, primitive).await? else {
+            transaction.insert_lock(key).await?;
+            continue;
+        };
+        if let Some(held) = hall.find(claim.attempt) {
+            let (fence, mode) = (held.fence, held.kind.mode(hall.size));
+            if let Owner::Session(owner, _) = held.owner
+                && owner != Some(session.id)
+            {
+                // Another session of this process; the claim goes on under the current one.
+                let adopt =
+                    "UPDATE lockkit_holder SET session = ?3 WHERE key = ?1 AND attempt = ?2";
+                sqlx::query(adopt)
+                    .bind(&**key)
+                    .bind(claim.attempt.as_bytes().as_slice())
+                    .bind(session.id.as_bytes())
+                    .execute(&mut *transaction.sql)
+                    .await?;
+            }
+            let segment = segment(&hall, mode);
+            return Ok(Found::Held(session, fence, segment));
+        }
+        let mut outlook = Outlook::read(transaction.sql, &hall, ask).await?;
+        if let Some(place) = &outlook.place {
+            if place.passed || (primitive == Primitive::Latch && hall.is_open()) {
+                transaction.strike(key, place.ticket).await?;
+                return Ok(Found::Passed);
+            }
+            if place.session != Some(session.id) {
+                transaction.strike(key, place.ticket).await?;
+                continue;
+            }
+        }
+        if primitive == Primitive::Latch {
+            if hall.is_open() {
+                return Ok(Found::Passed);
+            }
+        } else {
+            if strike_dead(transaction, key, &outlook, &mut hall).await? {
+                transaction.advance(key, primitive, &mut hall).await?;
+                continue;
+            }
+            if let Some(mode) = outlook.entry(&hall, ask)? {
+                let fence = transaction
+                    .admit(key, claim, mode, &session, &mut hall)
+                    .await?;
+                if let Some(place) = &outlook.place {
+                    transaction.strike(key, place.ticket).await?;
+                    hall.queued -= 1;
+                }
+                // It may leave room for the next in line as well.
+                transaction.advance(key, primitive, &mut hall).await?;
+                return Ok(Found::Held(session, fence, mode.segment()));
+            }
+        }
+        if ask.waiting.is_none() {
+            return Ok(Found::Busy {
+                until: hall.until(),
+                place: None,
+            });
+        }
+        if outlook.place.is_none() {
+            let ticket = hall.next_ticket;
+            transaction.enqueue(key, ticket, claim, &session).await?;
+            if hall.size.is_none() && claim.mode.size().is_some() {
+                transaction.set_stored_size(key, claim.mode.size()).await?;
+            }
+            outlook.place = Stand::of(transaction.sql, key, claim.attempt, Some(ticket)).await?;
+        }
+        return Ok(outlook.busy(&hall, Some(session)));
+    }
+}
+
+async fn strike_dead(
+    transaction: &mut Transaction<'_>,
+    key: &str,
+    outlook: &Outlook,
+    hall: &mut Hall,
+) -> Result<bool, Fault> {
+    let mut struck = Vec::new();
+    for stand in outlook.others() {
+        if !struck.contains(&stand.ticket)
+            && transaction.bury_if_dead(stand.session, stand.until).await?
+        {
+            transaction.strike(key, stand.ticket).await?;
+            hall.queued -= 1;
+            struck.push(stand.ticket);
+        }
+    }
+    Ok(!struck.is_empty())
+}
+
+/// Which segment a hold is of.
+fn segment(hall: &Hall, mode: Mode) -> Option<u32> {
+    hall.size.and_then(|_| mode.segment())
+}
+
+impl Outlook {
+    /// Reads no more of the line than decides.
+    async fn read(sql: &mut SqliteConnection, hall: &Hall, ask: &Ask) -> Result<Self, Fault> {
+        let Ask { claim, key, .. } = ask;
+        let mut outlook = Self {
+            place: None,
+            nearest: None,
+            before: Vec::new(),
+        };
+        if hall.queued == 0 {
+            return Ok(outlook);
+        }
+        if ask.again && ask.waiting.is_some() {
+            outlook.place = Stand::of(sql, key, claim.attempt, ask.ticket()).await?;
+        }
+        if claim.resource.primitive() == Primitive::Latch {
+            return Ok(outlook);
+        }
+        let below = outlook
+            .place
+            .as_ref()
+            .map_or(i64::MAX, |place| place.ticket);
+        if ask.waiting.is_some() {
+            outlook.nearest = Stand::nearest(sql, key, below).await?;
+        }
+        let passes = outlook.place.is_none() && claim.order == Order::Barging;
+        if !passes && admission::fits(mode_now(hall, claim.mode), &hall.modes()).is_some() {
+            let decide = match claim.mode {
+                Mode::Segment { .. } => i64::MAX,
+                _ => 1,
+            };
+            outlook.before = Stand::line(sql, key, below, decide).await?;
+        }
+        Ok(outlook)
+    }
+
+    fn others(&self) -> impl Iterator<Item = &Stand> {
+        self.before.iter().chain(&self.nearest)
+    }
+
+    /// How the claim would enter now.
+    fn entry(&self, hall: &Hall, ask: &Ask) -> Result<Option<Mode>, Fault> {
+        let claim = &ask.claim;
+        if let Some(size) = hall.size {
+            match self.place {
+                None => claim.mode.check_size(size)?,
+                Some(_) => claim.mode.check_fits(size)?,
+            }
+        }
+        let order = match self.place {
+            None => claim.order,
+            Some(_) => Order::Fair,
+        };
+        let before = self.before.iter().map(|stand| stand.kind.mode(hall.size));
+        let mode = mode_now(hall, claim.mode);
+        Ok(admission::enters(mode, order, &hall.modes(), before))
+    }
+
+    fn busy(&self, hall: &Hall, session: Option<Arc<Session>>) -> Found {
+        let (Some(session), Some(place)) = (session, &self.place) else {
+            return Found::Unclear;
+        };
+        if place.session != Some(session.id) {
+            return Found::Unclear;
+        }
+        let nearest = self.nearest.as_ref();
+        let behind = match nearest {
+            Some(nearest) => nearest.session.into_iter().collect(),
+            None => hall.sessions(),
+        };
+        let until = nearest.and_then(|nearest| nearest.until);
+        let place = Place {
+            ticket: place.ticket,
+            rung: place.rung,
+            behind,
+        };
+        Found::Busy {
+            until: hall.until().into_iter().chain(until).min(),
+            place: Some((session, place)),
+        }
+    }
+}
+
+/// A claim's mode, for the size that the name has now.
+fn mode_now(hall: &Hall, mode: Mode) -> Mode {
+    hall.size.map_or(mode, |size| mode.resized(size))
+}
+
+/// Whether a claim in line has reason to try again. A place moves up, and those before it change,
+/// without its turn having come: then it only has others to watch.
+pub(super) async fn is_worth_it(connection: &mut Connection, ask: &Ask) -> Result<bool, Fault> {
+    let found = connection.look_shared(ask).await?;
+    if let Found::Busy { place: Some(_), .. } = found {
+        let _: Attempt = connection.note(ask, found);
+        return Ok(false);
+    }
+    Ok(true)
+}
