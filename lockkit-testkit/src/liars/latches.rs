@@ -2,23 +2,37 @@
 
 use async_trait::async_trait;
 use lockkit_core::{
-    Attempt, AttemptId, Backend, Claim, CountDown, LockName, Memory, Primitive, Resource, Result,
-    Ticket,
+    Attempt, AttemptId, Backend, Claim, CountDown, HoldId, LockName, Memory, Primitive, Resource,
+    Result, Ticket,
 };
+use tokio::sync::Mutex;
 
 use super::lie::{Lie, forged, honest_release};
 
 /// Clears everything when it is set anew, whoever stood in line included.
 #[derive(Debug, Default)]
-pub(super) struct ForgetsWhoWaited;
+pub(super) struct ForgetsWhoWaited {
+    stood: Mutex<Vec<HoldId>>,
+}
 
 #[async_trait]
 impl Lie for ForgetsWhoWaited {
+    async fn attempt(
+        &self,
+        _: &Memory,
+        claim: &Claim,
+        ticket: &mut Box<dyn Ticket>,
+    ) -> Result<Attempt> {
+        let mut stood = self.stood.lock().await;
+        stood.push(claim.id());
+        ticket.attempt().await
+    }
+
     async fn set_latch(&self, truth: &Memory, resource: &Resource, count: u32) -> Result<bool> {
         let done = truth.set_latch(resource, count).await?;
         if done {
-            for waiter in truth.inspect(resource).await?.waiters {
-                honest_release(truth, &waiter.id).await?;
+            for id in self.stood.lock().await.drain(..) {
+                honest_release(truth, &id).await?;
             }
         }
         Ok(done)
