@@ -33,6 +33,7 @@
 
 mod case;
 mod cases;
+mod client;
 mod failure;
 mod fixture;
 mod harness;
@@ -44,12 +45,14 @@ mod oracle;
 mod peer;
 mod suite;
 mod sweep;
+mod waiting;
 mod wire;
 
 pub use case::{Case, Need, Run};
 pub use cases::cases;
+pub use client::Client;
 pub use failure::{Failure, Outcome};
-pub use fixture::{Client, Fixture, Waiting};
+pub use fixture::Fixture;
 pub use harness::{Harness, Time, leftovers};
 pub use history::{History, Open, Span};
 pub use memory::InMemory;
@@ -57,4 +60,5 @@ pub use oracle::{Violation, violations};
 pub use peer::{Peer, peer_main};
 pub use suite::{main, main_with, run, trials};
 pub use sweep::{Round, Step, sweep, sweep_of};
+pub use waiting::Waiting;
 pub use wire::{Fault, Wire};

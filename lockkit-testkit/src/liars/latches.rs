@@ -1,43 +1,41 @@
 //! Lies about latches.
 
-use std::sync::{Mutex, PoisonError};
-
 use async_trait::async_trait;
 use lockkit_core::{
     Attempt, AttemptId, Backend, Claim, CountDown, HoldId, LockName, Memory, Primitive, Resource,
     Result, Ticket,
 };
+use tokio::sync::Mutex;
 
 use super::lie::{Lie, forged, honest_release};
 
 /// Clears everything when it is set anew, whoever stood in line included.
 #[derive(Debug, Default)]
-pub(super) struct ForgetsWhoWaited(Mutex<Vec<HoldId>>);
+pub(super) struct ForgetsWhoWaited {
+    stood: Mutex<Vec<HoldId>>,
+}
 
 #[async_trait]
 impl Lie for ForgetsWhoWaited {
-    async fn set_latch(&self, truth: &Memory, resource: &Resource, count: u32) -> Result<bool> {
-        let done = truth.set_latch(resource, count).await?;
-        let waited = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for id in waited.iter().filter(|_| done) {
-            honest_release(truth, id).await?;
-        }
-        Ok(done)
+    async fn attempt(
+        &self,
+        _: &Memory,
+        claim: &Claim,
+        ticket: &mut Box<dyn Ticket>,
+    ) -> Result<Attempt> {
+        let mut stood = self.stood.lock().await;
+        stood.push(claim.id());
+        ticket.attempt().await
     }
 
-    async fn count_down(
-        &self,
-        truth: &Memory,
-        resource: &Resource,
-        participant: &LockName,
-    ) -> Result<CountDown> {
-        let waiters = truth.inspect(resource).await?.waiters;
-        let ids = waiters.into_iter().map(|waiter| waiter.id);
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(ids);
-        truth.count_down(resource, participant).await
+    async fn set_latch(&self, truth: &Memory, resource: &Resource, count: u32) -> Result<bool> {
+        let done = truth.set_latch(resource, count).await?;
+        if done {
+            for id in self.stood.lock().await.drain(..) {
+                honest_release(truth, &id).await?;
+            }
+        }
+        Ok(done)
     }
 }
 

@@ -3,7 +3,7 @@
 //! For each primitive, tasks or child processes do random operations on a few names, drop futures
 //! half-way, let leases run out, lose requests and replies, are stopped, and are killed. Each writes
 //! down what it was given and for how long it believed in it. When the storm is over, the record is
-//! held against what the primitive means ([`judge`]): whatever real concurrency made of it, there
+//! held against what the primitive means (`judge`): whatever real concurrency made of it, there
 //! has to be an order of single steps that explains it. Then every name has to be free, and nothing
 //! may be left on the service.
 //!

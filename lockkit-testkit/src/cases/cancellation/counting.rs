@@ -57,13 +57,17 @@ async fn a_detachment_of_permits_can_be_dropped_at_any_poll(f: Arc<Fixture>) -> 
 }
 
 async fn setting_a_limit_can_be_dropped_at_any_poll(f: Arc<Fixture>) -> Outcome {
-    let (client, other) = (f.client().await?, f.client().await?);
+    let other = f.client().await?;
     let start = || {
-        let (lock, other) = (all(&client), other.clone());
+        let (f, other) = (Arc::clone(&f), other.clone());
         async move {
+            let client = f.loose_client().await?;
             let _ = all(&other).set_limit(2).await?;
+            let lock = all(&client);
             Ok(
                 Round::new(async move { lock.set_limit(5).await }).after(async move {
+                    // What was on its way has arrived then, or never will.
+                    client.close().await?;
                     let size = other
                         .inspect(&resource(Primitive::Semaphore, "n")?)
                         .await?
@@ -79,27 +83,33 @@ async fn setting_a_limit_can_be_dropped_at_any_poll(f: Arc<Fixture>) -> Outcome 
 }
 
 async fn setting_a_latch_can_be_dropped_at_any_poll(f: Arc<Fixture>) -> Outcome {
-    let (client, other) = (f.client().await?, f.client().await?);
+    let other = f.client().await?;
     for reset in [false, true] {
         let start = || {
-            let (latch, other) = (client.latch("n"), other.latch("n"));
-            let operation = async move {
-                if reset {
-                    latch.reset().await
-                } else {
-                    latch.try_set(1).await
-                }
-            };
-            let after = async move {
-                // It may have been set or not: count down what there is.
-                match other.count().await? {
-                    Some(1) => ensure!(other.count_down("x").await? == 0, "not counted"),
-                    Some(0) | None => {}
-                    left => return Err(crate::Failure::new(format!("{left:?} are left"))),
-                }
-                Ok(())
-            };
-            async move { Ok(Round::new(operation).after(after)) }
+            let (f, other) = (Arc::clone(&f), other.latch("n"));
+            async move {
+                let client = f.loose_client().await?;
+                let latch = client.latch("n");
+                let operation = async move {
+                    if reset {
+                        latch.reset().await
+                    } else {
+                        latch.try_set(1).await
+                    }
+                };
+                let after = async move {
+                    // What was on its way has arrived then, or never will.
+                    client.close().await?;
+                    // It may have been set or not: count down what there is.
+                    match other.count().await? {
+                        Some(1) => ensure!(other.count_down("x").await? == 0, "not counted"),
+                        Some(0) | None => {}
+                        left => return Err(crate::Failure::new(format!("{left:?} are left"))),
+                    }
+                    Ok(())
+                };
+                Ok(Round::new(operation).after(after))
+            }
         };
         sweep(&f, "n", start).await?;
     }

@@ -75,12 +75,16 @@ async fn a_detachment_of_a_segment_can_be_dropped_at_any_poll(f: Arc<Fixture>) -
 }
 
 async fn setting_the_number_of_segments_can_be_dropped_at_any_poll(f: Arc<Fixture>) -> Outcome {
-    let (client, other) = (f.client().await?, f.client().await?);
+    let other = f.client().await?;
     let start = || {
-        let (lock, other) = (segment(&client), segment(&other));
+        let (f, other) = (Arc::clone(&f), segment(&other));
         async move {
+            let client = f.loose_client().await?;
+            let lock = segment(&client);
             let operation = async move { lock.set_segments(2).await };
             Ok(Round::new(operation).after(async move {
+                // What was on its way has arrived then, or never will.
+                client.close().await?;
                 let back = other.set_segments(1).await?;
                 ensure!(back.is_some(), "somebody holds or waits");
                 Ok(())

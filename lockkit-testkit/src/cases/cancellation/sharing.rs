@@ -7,8 +7,8 @@ use lockkit_core::Primitive;
 use super::{WAIT, free, waiting};
 use crate::cases::topic;
 use crate::failure::ensure;
-use crate::fixture::{Client, resource, unlock};
-use crate::{Fixture, Outcome, Round, sweep_of};
+use crate::fixture::{resource, unlock};
+use crate::{Client, Fixture, Outcome, Round, sweep_of};
 
 topic! { "cancellation":
     a_read_lock_can_be_dropped_at_any_poll [ReadWrite],
