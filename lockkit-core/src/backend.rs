@@ -94,8 +94,10 @@ pub trait Backend: Debug + Send + Sync + 'static {
     async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>>;
 
     /// Takes a hold away from its holder on an operator's word, and tells the holder if it lives.
+    /// Of several holders of one resource, exactly this one.
     ///
-    /// The next grant carries a greater fence, as after any release.
+    /// The next grant carries a greater fence, as after any release. The id of a place in line takes
+    /// that away; a claim that is still waiting notices and goes to the end of the line.
     async fn evict(&self, id: &HoldId) -> Result<Released>;
 
     /// The OS file lock that shows this process to be alive, for backends that keep one.
@@ -150,7 +152,8 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// matter for safety, as name and value.
     async fn probe(&self) -> Result<Vec<(&'static str, String)>>;
 
-    /// Ends the backend: sessions, connections, tasks. Called once, after the last release.
+    /// Ends the backend: sessions, connections, tasks. Called once, after the last release. What was
+    /// on its way for callers that are gone has arrived, or never will, when this returns.
     async fn close(&self) -> Result<()>;
 }
 

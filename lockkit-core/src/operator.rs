@@ -54,7 +54,8 @@ impl Locker {
     /// Takes a hold away from its holder. The holder's guard is lost, at once if its process can
     /// be reached; it may go on working until it notices, so guard what matters with the fence.
     /// Exactly this hold: others of the same name keep theirs. The id of a place in line takes
-    /// that away. An [audit event](crate::observability) records who did it.
+    /// that away; whoever still waits then goes to the end of the line. An
+    /// [audit event](crate::observability) records who did it.
     ///
     /// # Errors
     ///
