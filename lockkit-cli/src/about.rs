@@ -72,9 +72,17 @@ fn paragraph(backend: &Descriptor) -> String {
         [
             "  strict order",
             if backend.fair {
-                "yes, with --fair"
+                "yes; a mutex with --fair, the others always"
             } else {
                 "no"
+            },
+        ],
+        [
+            "  several names",
+            if backend.at_once {
+                "in one request"
+            } else {
+                "one after the other"
             },
         ],
         ["  lease", &format!("{least} to {most}")],
@@ -92,6 +100,7 @@ fn json_of(backend: &Descriptor) -> Value {
         "fence": backend.fence.to_string(),
         "primitives": primitives(backend),
         "fair": backend.fair,
+        "at_once": backend.at_once,
         "min_ttl_ms": millis(*backend.ttl.start()),
         "max_ttl_ms": millis(*backend.ttl.end()),
         "wake_up": backend.wake_up,

@@ -79,7 +79,7 @@ pub(crate) struct Child {
 impl Child {
     /// Starts CMD. To be called on the main thread, because the kernel ties it to the *thread*.
     ///
-    /// `session` is the file lock that shows this process to be alive. CMD inherits it and passes
+    /// A variable without a value is taken out of its environment. `session` is the file lock that shows this process to be alive. CMD inherits it and passes
     /// it on, so that whatever survives `lockkit` keeps the lock until it ends, too.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Child {
     /// What the operating system says. That CMD itself is missing is told by its exit status.
     pub(crate) fn spawn(
         command: &[OsString],
-        environment: [(&str, String); 4],
+        environment: impl IntoIterator<Item = (&'static str, Option<String>)>,
         session: Option<File>,
         foreground: bool,
     ) -> io::Result<Self> {
@@ -96,7 +96,13 @@ impl Child {
             .arg(SHIM)
             .arg(getpid().as_raw_pid().to_string())
             .arg("--");
-        shim.args(command).envs(environment);
+        shim.args(command);
+        for (variable, value) in environment {
+            match value {
+                Some(value) => shim.env(variable, value),
+                None => shim.env_remove(variable),
+            };
+        }
         if !foreground {
             shim.process_group(0);
         }

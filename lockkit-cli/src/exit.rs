@@ -20,11 +20,11 @@ pub(crate) const UNAVAILABLE: u8 = 69;
 pub(crate) const INTERNAL: u8 = 70;
 /// The backend has no room left, or a stream cannot be written (`EX_IOERR`).
 pub(crate) const IO: u8 = 74;
-/// Somebody else holds the lock (`EX_TEMPFAIL`).
+/// Not now: somebody else holds the lock, a latch is not open (`EX_TEMPFAIL`).
 pub(crate) const CONFLICT: u8 = 75;
 /// The backend refuses the credentials, or a file its permissions (`EX_NOPERM`).
 pub(crate) const PERMISSION: u8 = 77;
-/// The URL or the environment is wrong (`EX_CONFIG`).
+/// The URL, the environment or a number of permits is wrong (`EX_CONFIG`).
 pub(crate) const CONFIG: u8 = 78;
 /// The lock was lost: the first number after those of sysexits.h.
 pub(crate) const LOST: u8 = 79;
@@ -54,12 +54,12 @@ pub(crate) const TABLE: [(&str, &str); 15] = [
     ),
     (
         "75",
-        "not acquired: somebody else holds the lock (change it with -E)",
+        "not now: somebody else holds the lock, or a latch is not open (change it with -E)",
     ),
     ("77", "permission denied"),
     (
         "78",
-        "the URL or the environment is wrong, or the backend cannot do this",
+        "the URL or environment is wrong, NAME has another size, or the backend cannot do this",
     ),
     (
         "79",
@@ -108,7 +108,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let status = match error.kind() {
             ErrorKind::InvalidName | ErrorKind::InvalidArgument => USAGE,
-            ErrorKind::InvalidConfig | ErrorKind::Unsupported => CONFIG,
+            ErrorKind::InvalidConfig | ErrorKind::Unsupported | ErrorKind::ConfigMismatch => CONFIG,
             ErrorKind::Timeout => CONFLICT,
             ErrorKind::Lost => LOST,
             ErrorKind::Unavailable => UNAVAILABLE,
@@ -159,6 +159,7 @@ mod tests {
             ErrorKind::InvalidName,
             ErrorKind::InvalidArgument,
             ErrorKind::InvalidConfig,
+            ErrorKind::ConfigMismatch,
             ErrorKind::Unsupported,
             ErrorKind::Timeout,
             ErrorKind::Lost,

@@ -10,8 +10,9 @@ use crate::duration::{millis, short};
 use crate::exit::{self, Failure};
 use crate::open;
 use crate::output::{self, Output};
+use crate::shown::with_mode;
 use crate::signals::Signals;
-use crate::taking::Claim;
+use crate::taking::{BEFORE, Claim};
 
 /// Takes a lock that lives by its lease alone, and prints its id.
 pub(crate) async fn acquire(
@@ -24,23 +25,30 @@ pub(crate) async fn acquire(
     open::check_ttl(&url, claim.ttl())?;
     let mut signals = Signals::ending()?;
     let connect = open::connect(&url, claim.label().text());
-    let locker = open::unless_signalled(&mut signals, connect).await?;
+    let locker = open::unless_signalled(&mut signals, BEFORE, connect).await?;
     let work = async {
         let guard = claim.take(&locker, &mut signals, output).await?;
-        let fence = guard.fence();
+        let (fence, mode) = (guard.fence(), guard.mode());
         let id = guard.detach(claim.ttl()).await?;
-        output.note(
-            json!({ "event": "acquired", "name": claim.name().as_str(), "fence": fence.get() }),
-            || format!("acquired \"{}\" (fence {fence})", claim.name()),
-        );
+        let kind = id.resource().primitive().as_str();
+        let event = json!({
+            "event": "acquired",
+            "name": claim.name().as_str(),
+            "kind": kind,
+            "fence": fence.get(),
+        });
+        output.note(with_mode(event, mode), || {
+            format!("acquired \"{}\" (fence {fence}, {mode})", claim.name())
+        });
         let line = if output.is_json() {
-            json!({
+            let hold = json!({
                 "id": id.to_string(),
                 "name": claim.name().as_str(),
+                "kind": kind,
                 "fence": fence.get(),
                 "remaining_ms": millis(claim.ttl()),
-            })
-            .to_string()
+            });
+            with_mode(hold, mode).to_string()
         } else {
             id.to_string()
         };

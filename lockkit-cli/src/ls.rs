@@ -1,16 +1,16 @@
 //! `lockkit ls`: who holds and who waits.
 
 use std::io::{self, IsTerminal as _};
-use std::time::SystemTime;
 
-use lockkit::{Holder, Label, Locker, Mode, Order, Snapshot, Waiter};
-use serde_json::{Value, json};
+use lockkit::{Holder, Locker, Primitive, Snapshot};
+use serde_json::Value;
 
 use crate::args::{Global, Ls};
-use crate::duration::{millis, short};
+use crate::duration::short;
 use crate::exit::{self, Failure};
 use crate::open;
 use crate::output::{self, Output};
+use crate::shown::{self, short_id};
 use crate::signals::Signals;
 use crate::table;
 
@@ -46,107 +46,87 @@ async fn list(locker: &Locker, prefix: &str, output: &Output) -> Result<String, 
     if output.is_json() {
         return Ok(format!(
             "{}\n",
-            snapshots.iter().map(json_of).collect::<Value>()
+            snapshots.iter().map(shown::json).collect::<Value>()
         ));
     }
     if snapshots.is_empty() {
         return Ok("nothing is locked\n".to_owned());
     }
-    let mut rows = vec![
-        [
-            "NAME",
-            "KIND",
-            "STATE",
-            "WHO",
-            "FENCE",
-            "SINCE",
-            "REMAINING",
-        ]
-        .map(String::from),
-    ];
-    rows.extend(snapshots.iter().flat_map(rows_of));
-    Ok(table::columns(&rows))
+    Ok(table(&snapshots))
 }
 
-fn rows_of(snapshot: &Snapshot) -> Vec<[String; 7]> {
-    let name = snapshot.resource.name().to_string();
-    let kind = snapshot.resource.primitive().to_string();
-    let holders = snapshot.holders.iter().map(|holder| {
-        let state = if holder.detached {
-            "held, detached"
-        } else {
-            "held"
+/// One line for each latch, holder and waiter, under a line of headings.
+pub(crate) fn table(snapshots: &[Snapshot]) -> String {
+    let headings = [
+        "NAME",
+        "KIND",
+        "STATE",
+        "HOW",
+        "WHO",
+        "ID",
+        "FENCE",
+        "SINCE",
+        "REMAINING",
+    ];
+    let mut rows = vec![headings.map(String::from)];
+    rows.extend(snapshots.iter().flat_map(rows_of));
+    table::columns(&rows)
+}
+
+fn rows_of(snapshot: &Snapshot) -> Vec<[String; 9]> {
+    let none = || "-".to_owned();
+    let is_latch = snapshot.resource.primitive() == Primitive::Latch;
+    let row = |cells: [String; 7]| {
+        let [state, how, who, id, fence, since, remaining] = cells;
+        let name = snapshot.resource.name().to_string();
+        let kind = snapshot.resource.primitive().to_string();
+        [name, kind, state, how, who, id, fence, since, remaining]
+    };
+    let latch = snapshot.latch.map(|latch| {
+        let (state, how) = match latch.is_open() {
+            true => ("open", format!("all {} have come", latch.of)),
+            false => ("closed", format!("{} of {} to come", latch.left, latch.of)),
         };
-        [
-            name.clone(),
-            kind.clone(),
-            state.to_owned(),
+        let rest = [none(), none(), none(), none(), none()];
+        let [who, id, fence, since, remaining] = rest;
+        row([state.to_owned(), how, who, id, fence, since, remaining])
+    });
+    let holders = snapshot.holders.iter().map(|holder| {
+        row([
+            state(holder),
+            holder.mode.to_string(),
             holder.label.to_string(),
+            short_id(&holder.id),
             holder.fence.to_string(),
             short(holder.held_for),
             short(holder.remaining),
-        ]
+        ])
     });
     let waiters = snapshot.waiters.iter().enumerate().map(|(i, waiter)| {
-        [
-            name.clone(),
-            kind.clone(),
+        row([
             format!("waiting, {}", i + 1),
+            if is_latch {
+                "until open".to_owned()
+            } else {
+                waiter.mode.to_string()
+            },
             waiter.label.to_string(),
-            "-".to_owned(),
+            none(),
+            none(),
             short(waiter.waited),
-            "-".to_owned(),
-        ]
+            none(),
+        ])
     });
-    holders.chain(waiters).collect()
+    latch.into_iter().chain(holders).chain(waiters).collect()
 }
 
-fn json_of(snapshot: &Snapshot) -> Value {
-    json!({
-        "name": snapshot.resource.name().as_str(),
-        "kind": snapshot.resource.primitive().as_str(),
-        "fence": snapshot.fence.map(|fence| fence.get()),
-        "holders": snapshot.holders.iter().map(json_of_holder).collect::<Value>(),
-        "waiters": snapshot.waiters.iter().map(json_of_waiter).collect::<Value>(),
-    })
-}
-
-fn json_of_holder(holder: &Holder) -> Value {
-    json!({
-        "label": json_of_label(&holder.label),
-        "mode": word(holder.mode),
-        "fence": holder.fence.get(),
-        "since": since(holder.held_for),
-        "held_ms": millis(holder.held_for),
-        "remaining_ms": millis(holder.remaining),
-        "detached": holder.detached,
-    })
-}
-
-fn json_of_waiter(waiter: &Waiter) -> Value {
-    json!({
-        "label": json_of_label(&waiter.label),
-        "mode": word(waiter.mode),
-        "fair": waiter.order == Order::Fair,
-        "since": since(waiter.waited),
-        "waited_ms": millis(waiter.waited),
-    })
-}
-
-fn json_of_label(label: &Label) -> Value {
-    json!({ "text": label.text(), "host": label.host(), "pid": label.pid() })
-}
-
-fn word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Shared => "shared",
-        Mode::Permits { .. } => "permits",
-        _ => "exclusive",
+fn state(holder: &Holder) -> String {
+    let mut state = String::from("held");
+    if holder.detached {
+        state.push_str(", detached");
     }
-}
-
-/// The date and time so long ago, in UTC.
-fn since(ago: std::time::Duration) -> Option<String> {
-    let then = SystemTime::now().checked_sub(ago)?;
-    Some(humantime::format_rfc3339_seconds(then).to_string())
+    if holder.asked_to_release {
+        state.push_str(", asked for");
+    }
+    state
 }

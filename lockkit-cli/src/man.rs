@@ -2,15 +2,16 @@
 
 use std::io;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::Args;
+use crate::examples;
 use crate::exit::{self, Failure};
 use crate::output;
 
-const ENVIRONMENT: [(&str, &str); 6] = [
+const ENVIRONMENT: [(&str, &str); 8] = [
     ("LOCKKIT_URL", "Where the locks are, if --url is not given."),
     (
         "XDG_STATE_HOME",
@@ -22,7 +23,15 @@ const ENVIRONMENT: [(&str, &str); 6] = [
     ),
     (
         "LOCKKIT_FENCING_TOKEN",
-        "Set for CMD: a number that rises with every holder of the lock. Let what CMD writes to refuse lower ones.",
+        "Set for CMD: a number that rises with every holder of the lock; with --shared, that of the last --exclusive holder. Let what CMD writes to refuse lower ones.",
+    ),
+    (
+        "LOCKKIT_MODE",
+        "Set for CMD: how the lock is held: exclusive, shared, 2 of 5, segment 3 of 8.",
+    ),
+    (
+        "LOCKKIT_SEGMENT",
+        "Set for CMD if the lock is a segment: which one, counted from 0. Not set otherwise, whatever the run around this one has.",
     ),
     (
         "LOCKKIT_BACKEND",
@@ -34,27 +43,12 @@ const ENVIRONMENT: [(&str, &str); 6] = [
     ),
 ];
 
-const SIGNALS: [&str; 4] = [
+const SIGNALS: [&str; 5] = [
     "While lockkit waits for the lock, INT, TERM, HUP, QUIT, USR1 and USR2 withdraw it: CMD is never started, and the exit code is 128+n.",
     "While CMD runs, these and WINCH, TSTP and CONT are passed on to its process group (to CMD alone with --foreground). TSTP stops CMD; the lock stays held. A second INT or TERM is followed by KILL after --kill-after. Signals that were ignored when lockkit started stay ignored.",
     "When the lock is lost, CMD and its process group get TERM at once and KILL after --kill-after, and lockkit exits with 79 whatever CMD returns. Choose --ttl longer than CMD needs to stop.",
+    "When somebody asks for the lock with request-release, lockkit says so; with --on-request term, CMD and its process group get TERM, and KILL after --kill-after, and lockkit exits with what CMD returns.",
     "When lockkit itself is killed, CMD is killed by the kernel (on Linux; not if CMD changes its user). Processes that CMD has started are not; on the SQLite backend the lock stays theirs until they end or the lease runs out, whichever comes first.",
-];
-
-const EXAMPLES: [(&str, &str); 4] = [
-    (
-        "lockkit run nightly-report -- ./report.sh",
-        "Run a script, one at a time on this machine.",
-    ),
-    (
-        "lockkit run -n deploy -- make deploy || echo busy",
-        "Do not wait.",
-    ),
-    (
-        "id=$(lockkit acquire -t 10m migration) && ./migrate; lockkit release \"$id\"",
-        "Hold a lock over several commands of a script.",
-    ),
-    ("lockkit ls --watch", "Watch who holds and who waits."),
 ];
 
 /// Prints the page of `lockkit`, or of one command.
@@ -62,35 +56,38 @@ const EXAMPLES: [(&str, &str); 4] = [
 /// # Errors
 ///
 /// There is no such command.
-pub(crate) fn page(command: Option<&str>) -> Result<u8, Failure> {
+pub(crate) fn page(command: &[String]) -> Result<u8, Failure> {
     let mut whole = Args::command();
     whole.build();
-    let page = match command {
-        None => whole,
-        Some(name) => {
-            let command = whole
-                .find_subcommand(name)
-                .filter(|command| command.get_name() == name);
-            let Some(command) = command else {
-                let message = format!("there is no command \"{name}\"; see lockkit --help");
-                return Err(Failure::new(exit::USAGE, "usage", message));
-            };
-            command.clone()
-        }
-    };
+    let mut page = &whole;
+    for name in command {
+        let found = page.find_subcommand(name);
+        let Some(found) = found.filter(|found| found.get_name() == name) else {
+            let message = format!(
+                "there is no command \"{}\"; see lockkit --help",
+                command.join(" ")
+            );
+            return Err(Failure::new(exit::USAGE, "usage", message));
+        };
+        page = found;
+    }
     let mut text = Vec::new();
-    render(&Man::new(page), &mut text)?;
+    let examples = examples::of(command.first().map_or("", String::as_str));
+    render(page, &examples, &mut text)?;
     output::listing(&String::from_utf8_lossy(&text))?;
     Ok(exit::OK)
 }
 
-fn render(man: &Man, out: &mut Vec<u8>) -> io::Result<()> {
+fn render(page: &Command, examples: &[(&str, &str)], out: &mut Vec<u8>) -> io::Result<()> {
+    let man = Man::new(page.clone());
     man.render_title(out)?;
     man.render_name_section(out)?;
     man.render_synopsis_section(out)?;
     man.render_description_section(out)?;
     man.render_options_section(out)?;
-    man.render_subcommands_section(out)?;
+    if page.has_subcommands() {
+        man.render_subcommands_section(out)?;
+    }
     let mut roff = Roff::default();
     section(&mut roff, "EXIT STATUS", &exit::TABLE);
     section(&mut roff, "ENVIRONMENT", &ENVIRONMENT);
@@ -98,7 +95,9 @@ fn render(man: &Man, out: &mut Vec<u8>) -> io::Result<()> {
     for paragraph in SIGNALS {
         roff.control("PP", []).text([roman(paragraph)]);
     }
-    section(&mut roff, "EXAMPLES", &EXAMPLES);
+    if !examples.is_empty() {
+        section(&mut roff, "EXAMPLES", examples);
+    }
     roff.to_writer(out)
 }
 

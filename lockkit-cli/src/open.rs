@@ -76,19 +76,21 @@ pub(crate) async fn connect(url: &str, label: &str) -> Result<Locker, Failure> {
     Ok(lockkit::connect_with(url, options).await?)
 }
 
-/// Does `work` unless a signal comes first, which is then the failure.
+/// Does `work` unless a signal comes first, which is then the failure: one that came `before` work
+/// was done.
 pub(crate) async fn unless_signalled<T>(
     signals: &mut Signals,
+    before: &str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     signals
         .unless(work)
         .await
-        .unwrap_or_else(|signal| Err(ended_by(signal)))
+        .unwrap_or_else(|signal| Err(ended_by(signal, before)))
 }
 
-fn ended_by(signal: Signal) -> Failure {
-    let message = format!("ended by {} before it had the lock", signals::name(signal));
+fn ended_by(signal: Signal, before: &str) -> Failure {
+    let message = format!("ended by {} {before}", signals::name(signal));
     Failure::new(exit::of_signal(signal), "signal", message)
 }
 

@@ -65,10 +65,14 @@ impl Output {
 
     /// Says something that went wrong without being an error; silent with `-q`.
     pub(crate) fn warning(&self, text: &str) {
-        if self.quiet {
-            return;
+        self.remark(json!({ "event": "warning", "message": text }), text);
+    }
+
+    /// Says something that people want to know; silent with `-q`.
+    pub(crate) fn remark(&self, value: Value, text: &str) {
+        if !self.quiet {
+            self.news(value, text);
         }
-        self.news(json!({ "event": "warning", "message": text }), text);
     }
 
     /// Says something that few want to know: always an event, a line with `-v`.

@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use lockkit::{Fence, Guard, Locker, LossReason, Unlocked};
 use serde_json::json;
 
-use crate::args::{Global, OnLost, Run};
+use crate::args::{Global, OnLost, OnRequest, Run};
 use crate::child::Child;
 use crate::duration::{millis, short};
 use crate::exit::{self, Failure};
 use crate::open;
 use crate::output::Output;
+use crate::shown::with_mode;
 use crate::signals::{self, Signals};
-use crate::supervise::{Rules, supervise};
-use crate::taking::Claim;
+use crate::supervise::{Event, Rules, supervise};
+use crate::taking::{BEFORE, Claim};
 
 /// Waits for the lock, runs CMD, releases the lock.
 ///
@@ -37,10 +38,11 @@ pub(crate) async fn run(args: Run, global: &Global, output: &Output) -> Result<u
 
     let mut signals = Signals::ending()?;
     let connect = open::connect(&url, claim.label().text());
-    let locker = open::unless_signalled(&mut signals, connect).await?;
+    let locker = open::unless_signalled(&mut signals, BEFORE, connect).await?;
     let rules = Rules {
         kill_after: args.kill_after,
         on_lost: args.on_lost,
+        on_request: args.on_request,
         foreground: args.foreground,
     };
     let run = Running {
@@ -89,16 +91,11 @@ impl Running<'_> {
 
         signals.relay_all()?;
         let mut child = self.spawn(command, &guard)?;
-        let on_lost = |reason| self.say_lost(guard.fence(), reason, held);
-        let ended = supervise(
-            &mut child,
-            &guard,
-            signals,
-            &self.rules,
-            self.output,
-            on_lost,
-        )
-        .await?;
+        let say = |event| match event {
+            Event::Lost(reason) => self.say_lost(guard.fence(), reason, held),
+            Event::Requested => self.say_requested(guard.fence(), held),
+        };
+        let ended = supervise(&mut child, &guard, signals, &self.rules, self.output, say).await?;
         let fence = guard.fence();
         let lost = match (ended.lost, self.release(guard, signals).await) {
             (None, Some(reason)) => {
@@ -115,14 +112,15 @@ impl Running<'_> {
     }
 
     fn spawn(&self, command: &[OsString], guard: &Guard) -> Result<Child, Failure> {
+        let backend = self.locker.descriptor().driver;
         let environment = [
-            ("LOCKKIT_KEY", guard.name().as_str().to_owned()),
-            ("LOCKKIT_FENCING_TOKEN", guard.fence().to_string()),
-            (
-                "LOCKKIT_BACKEND",
-                self.locker.descriptor().driver.to_owned(),
-            ),
-            ("LOCKKIT_HOLDER", self.claim.label().to_string()),
+            ("LOCKKIT_KEY", Some(guard.name().to_string())),
+            ("LOCKKIT_FENCING_TOKEN", Some(guard.fence().to_string())),
+            ("LOCKKIT_MODE", Some(guard.mode().to_string())),
+            ("LOCKKIT_BACKEND", Some(backend.to_owned())),
+            ("LOCKKIT_HOLDER", Some(self.claim.label().to_string())),
+            // Not that of the lock around this one.
+            ("LOCKKIT_SEGMENT", guard.segment().map(|s| s.to_string())),
         ];
         Child::spawn(
             command,
@@ -162,15 +160,32 @@ impl Running<'_> {
         let event = json!({
             "event": "acquired",
             "name": name.as_str(),
+            "kind": guard.id().resource().primitive().as_str(),
             "fence": fence.get(),
             "waited_ms": millis(waited),
         });
-        self.output.note(event, || {
-            format!(
-                "acquired \"{name}\" after {} (fence {fence})",
-                short(waited)
-            )
+        let mode = guard.mode();
+        self.output.note(with_mode(event, mode), || {
+            let waited = short(waited);
+            format!("acquired \"{name}\" after {waited} (fence {fence}, {mode})")
         });
+    }
+
+    fn say_requested(&self, fence: Fence, held: Instant) {
+        let then = match self.rules.on_request {
+            OnRequest::Term => "CMD is ended",
+            OnRequest::Warn => "CMD goes on",
+            OnRequest::Ignore => return,
+        };
+        let name = self.claim.name();
+        let event = json!({
+            "event": "release-requested",
+            "name": name.as_str(),
+            "fence": fence.get(),
+            "held_ms": millis(held.elapsed()),
+        });
+        self.output
+            .remark(event, &format!("somebody asks for \"{name}\"; {then}"));
     }
 
     fn say_lost(&self, fence: Fence, reason: LossReason, held: Instant) {

@@ -1,4 +1,5 @@
-//! Looking after CMD while it runs: signals, the loss of the lock, the grace before KILL.
+//! Looking after CMD while it runs: signals, requests for the lock and its loss, the grace before
+//! KILL.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitStatus;
@@ -10,7 +11,7 @@ use rustix::termios::tcgetpgrp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::args::OnLost;
+use crate::args::{OnLost, OnRequest};
 use crate::child::Child;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -22,8 +23,19 @@ pub(crate) struct Rules {
     pub(crate) kill_after: Duration,
     /// What happens when the lock is lost.
     pub(crate) on_lost: OnLost,
+    /// What happens when somebody asks for it.
+    pub(crate) on_request: OnRequest,
     /// Whether CMD shares our process group, and with it the terminal.
     pub(crate) foreground: bool,
+}
+
+/// What happens to the lock while CMD runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// It is not ours any more.
+    Lost(LossReason),
+    /// Somebody asks for it.
+    Requested,
 }
 
 /// How it went.
@@ -35,8 +47,8 @@ pub(crate) struct Ended {
     pub(crate) lost: Option<LossReason>,
 }
 
-/// Waits for CMD to end. Passes signals on, and ends CMD if the lock is lost: `say_lost` is told
-/// first.
+/// Waits for CMD to end. Passes signals on, and ends CMD if the lock is lost, or asked for and the
+/// rules say so: `say` is told first.
 ///
 /// # Errors
 ///
@@ -47,10 +59,10 @@ pub(crate) async fn supervise(
     signals: &mut Signals,
     rules: &Rules,
     output: &Output,
-    say_lost: impl Fn(LossReason),
+    say: impl Fn(Event),
 ) -> io::Result<Ended> {
-    let mut lost = None;
-    let mut kill_at = None;
+    let (mut lost, mut requested) = (None, false);
+    let (mut ended, mut kill_at) = (false, None);
     let mut requests_to_end = 0_u32;
     let mut stops = terminal_stops(rules);
     let status = loop {
@@ -59,10 +71,18 @@ pub(crate) async fn supervise(
             status = child.wait() => break status?,
             reason = guard.lost(), if lost.is_none() => {
                 lost = Some(reason);
-                say_lost(reason);
+                say(Event::Lost(reason));
                 if rules.on_lost == OnLost::Kill {
-                    end(child, Signal::TERM);
-                    kill_at = Instant::now().checked_add(rules.kill_after);
+                    end(child, rules, &mut kill_at);
+                    ended = true;
+                }
+            }
+            () = guard.revocation_requested(), if !requested => {
+                requested = true;
+                say(Event::Requested);
+                if rules.on_request == OnRequest::Term {
+                    end(child, rules, &mut kill_at);
+                    ended = true;
                 }
             }
             signal = signals.next() => {
@@ -70,7 +90,7 @@ pub(crate) async fn supervise(
                     child.signal(signal);
                     requests_to_end += u32::from(matches!(signal, Signal::INT | Signal::TERM));
                     if requests_to_end == 2 {
-                        kill_at = kill_at.or(Instant::now().checked_add(rules.kill_after));
+                        kill_later(rules, &mut kill_at);
                     }
                 }
                 match signal {
@@ -100,7 +120,7 @@ pub(crate) async fn supervise(
             }
         }
     };
-    if lost.is_some() && rules.on_lost == OnLost::Kill {
+    if ended {
         // CMD has obeyed; what it started may need the KILL yet.
         tokio::select! {
             () = child.group_gone() => {}
@@ -110,10 +130,17 @@ pub(crate) async fn supervise(
     Ok(Ended { status, lost })
 }
 
-/// A stopped process does not act on a signal before it is continued.
-fn end(child: &Child, signal: Signal) {
-    child.signal(signal);
+/// TERM now, KILL after the grace. A stopped process does not act on a signal before it is
+/// continued.
+fn end(child: &Child, rules: &Rules, kill_at: &mut Option<Instant>) {
+    child.signal(Signal::TERM);
     child.signal(Signal::CONT);
+    kill_later(rules, kill_at);
+}
+
+/// Sets the end of the grace, unless it runs already.
+fn kill_later(rules: &Rules, kill_at: &mut Option<Instant>) {
+    *kill_at = kill_at.or(Instant::now().checked_add(rules.kill_after));
 }
 
 async fn at(deadline: Option<Instant>) {

@@ -2,32 +2,29 @@
 
 use std::time::Duration;
 
-use lockkit::{ErrorKind, Guard, Label, LockName, Locker, Mutex, Primitive, Resource};
+use lockkit::{Error, ErrorKind, Guard, Label, LockName, Locker, Resource};
 
 use crate::args::Taking;
-use crate::duration::short;
 use crate::exit::Failure;
+use crate::kind::{Kind, Lock};
 use crate::open;
 use crate::output::Output;
+use crate::patience::Patience;
+use crate::shown::held_by;
 use crate::signals::Signals;
-use crate::wait_line::{self, held_by};
+use crate::wait_line;
 
-/// How long to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
-    None,
-    Limited(Duration),
-    Endless,
-}
+/// When a signal ends the wait.
+pub(crate) const BEFORE: &str = "before it had the lock";
 
 /// What the command line asks for, checked as far as that needs no backend.
 #[derive(Debug)]
 pub(crate) struct Claim {
     resource: Resource,
+    kind: Kind,
     label: Label,
     patience: Patience,
     ttl: Duration,
-    fair: bool,
     conflict: u8,
 }
 
@@ -36,21 +33,16 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// A bad name or label.
+    /// A bad name, label or number.
     pub(crate) fn new(taking: Taking, program: &str) -> Result<Self, Failure> {
-        let patience = match taking.wait {
-            _ if taking.no_wait => Patience::None,
-            Some(Duration::ZERO) => Patience::None,
-            Some(limit) => Patience::Limited(limit),
-            None => Patience::Endless,
-        };
+        let kind = Kind::new(taking.choice, taking.fair)?;
         Ok(Self {
-            resource: Resource::new(Primitive::Mutex, LockName::new(taking.name)?),
+            resource: Resource::new(kind.primitive(), LockName::new(taking.name)?),
+            kind,
             label: Label::new(taking.label.as_deref().unwrap_or(program))?,
-            patience,
+            patience: Patience::from(&taking.patience),
             ttl: taking.ttl,
-            fair: taking.fair,
-            conflict: taking.conflict_exit_code,
+            conflict: taking.patience.conflict_exit_code,
         })
     }
 
@@ -69,16 +61,10 @@ impl Claim {
         self.ttl
     }
 
-    fn mutex(&self, locker: &Locker) -> Mutex {
-        let mutex = locker
-            .mutex(self.name().as_str())
-            .ttl(self.ttl)
-            .label(self.label.text());
-        let mutex = if self.fair { mutex.fair() } else { mutex };
-        match self.patience {
-            Patience::Limited(limit) => mutex.wait(limit),
-            Patience::None | Patience::Endless => mutex,
-        }
+    fn lock(&self, locker: &Locker) -> Lock {
+        let limit = self.patience.limit();
+        let label = self.label.text();
+        self.kind.lock(locker, self.name(), self.ttl, label, limit)
     }
 
     /// Takes the lock, unless a signal comes first. To be followed by [`open::close`] in any case,
@@ -93,40 +79,56 @@ impl Claim {
         signals: &mut Signals,
         output: &Output,
     ) -> Result<Guard, Failure> {
-        let mutex = self.mutex(locker);
+        let lock = self.lock(locker);
         let work = async {
             if self.patience == Patience::None {
-                return mutex.try_lock().await;
+                return lock.try_lock().await;
             }
             tokio::select! {
                 biased;
-                guard = mutex.lock() => match guard {
+                guard = lock.lock() => match guard {
                     Err(error) if error.kind() == ErrorKind::Timeout => Ok(None),
                     guard => guard.map(Some),
                 },
                 never = wait_line::show(locker, &self.resource, output) => match never {},
             }
         };
-        let work = async { Ok(work.await?) };
-        match open::unless_signalled(signals, work).await? {
+        let work = async { work.await.map_err(|error| self.failure(error)) };
+        match open::unless_signalled(signals, BEFORE, work).await? {
             Some(guard) => Ok(guard),
             None => Err(self.conflict(locker, output).await),
         }
     }
 
+    fn failure(&self, error: Error) -> Failure {
+        let stored = error.context().find(|(key, _)| *key == "stored");
+        let cure = stored.and_then(|(_, stored)| self.kind.mismatch(self.name(), stored));
+        let mut failure = Failure::from(error);
+        if let Some(cure) = cure {
+            failure.message = cure;
+        }
+        failure
+    }
+
     /// The failure of not getting it, with who has it.
     async fn conflict(&self, locker: &Locker, output: &Output) -> Failure {
         let name = self.name();
-        let mut message = match self.patience {
-            Patience::Limited(limit) => {
-                format!("gave up waiting for \"{name}\" after {}", short(limit))
-            }
-            Patience::None | Patience::Endless => format!("\"{name}\" is taken"),
-        };
-        if !output.is_quiet() {
-            let holders = locker.inspect(&self.resource).await.ok();
-            if let Some(holders) = holders.as_ref().and_then(held_by) {
+        let (what, none) = (format!("\"{name}\""), format!("\"{name}\" is taken"));
+        let mut message = self.patience.in_vain(&what, &none);
+        if !output.is_quiet()
+            && let Ok(snapshot) = locker.inspect(&self.resource).await
+        {
+            if let Some(holders) = held_by(&snapshot) {
                 message = format!("{message}: {holders}");
+            }
+            // We may be in it yet.
+            let others = snapshot
+                .waiters
+                .iter()
+                .filter(|one| one.label != self.label);
+            let others = others.count();
+            if others > 0 {
+                message = format!("{message}; {others} in line");
             }
         }
         Failure::new(self.conflict, "conflict", message)

@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use lockkit::{Locker, Resource, Snapshot};
+use lockkit::{Locker, Primitive, Resource, Snapshot};
 use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::duration::short;
 use crate::output::{self, Output};
+use crate::shown::{self, held_by};
 
 /// No line for a wait that is over before it could be read.
 const FIRST: Duration = Duration::from_millis(300);
@@ -53,21 +54,14 @@ fn describe(resource: &Resource, waited: Duration, snapshot: Option<&Snapshot>) 
         if let Some(holders) = held_by(snapshot) {
             text = format!("{text}, {holders}");
         }
+        if resource.primitive() == Primitive::Latch {
+            return format!("{text}, {}", shown::latch(snapshot.latch));
+        }
         if snapshot.waiters.len() > 1 {
             text = format!("{text}, {} in line", snapshot.waiters.len());
         }
     }
     text
-}
-
-/// `held by nightly (web1:4711) for 3m 2s`; `None` if nobody holds it.
-pub(crate) fn held_by(snapshot: &Snapshot) -> Option<String> {
-    let holders: Vec<_> = snapshot
-        .holders
-        .iter()
-        .map(|holder| format!("{} for {}", holder.label, short(holder.held_for)))
-        .collect();
-    (!holders.is_empty()).then(|| format!("held by {}", holders.join(", ")))
 }
 
 /// The columns of the terminal that may be written to without a line break.

@@ -26,6 +26,13 @@ fn names() {
             &["run", name, "--", "true"][..],
             &["acquire", name],
             &["break", name],
+            &["request-release", name],
+            &["resize", name, "--permits", "1"],
+            &["latch", "set", name, "1"],
+            &["latch", "down", name],
+            &["latch", "wait", name],
+            &["latch", "show", name],
+            &["latch", "reset", name],
         ] {
             let (status, said) = refused(&place, args);
             assert_eq!(status, 64);
@@ -143,6 +150,19 @@ fn usage() {
         &["fly"],
         &["ls", "--format", "xml"],
         &["man", "fly"],
+        &["man", "latch", "fly"],
+        &["run", "--shared", "--exclusive", "x", "true"],
+        &["run", "--any-of", "2", "--of", "2", "x", "true"],
+        &["run", "--on-request", "shrug", "x", "true"],
+        &["acquire", "--shared", "--of", "2", "x"],
+        &["latch", "fly"],
+        &["latch", "set", "x"],
+        &["latch", "wait", "-n", "-w", "1s", "x"],
+        &["resize", "x"],
+        &["resize", "x", "--permits", "1", "--segments", "1"],
+        &["break", "x", "--all", "--id", "0123abcd"],
+        &["break", "x", "--kind", "latch"],
+        &["request-release", "x", "--kind", "door"],
         &["completions", "csh"],
         &["ls", "-q", "-v"],
     ] {
@@ -154,6 +174,35 @@ fn usage() {
         Some(64),
         "help, and no success"
     );
+}
+
+#[test]
+fn numbers() {
+    let place = Place::new();
+    for (args, cure) in [
+        (&["run", "--permits", "2", "x", "true"][..], "--of <M>"),
+        (&["run", "--segment-of", "k", "x", "true"], "--of <M>"),
+        (
+            &["run", "--permits", "0", "--of", "3", "x", "true"],
+            "whole number from 1",
+        ),
+        (&["run", "--of", "-1", "x", "true"], "whole number from 1"),
+        (&["run", "--of", "many", "x", "true"], "whole number from 1"),
+        (
+            &["run", "--any-of", "1.5", "x", "true"],
+            "whole number from 1",
+        ),
+        (&["acquire", "--any-of", "4294967296", "x"], "to 4294967295"),
+        (&["acquire", "--permits", "6", "--of", "5", "x"], "1 to 5"),
+        (&["latch", "set", "x", "0"], "whole number from 1"),
+        (&["latch", "set", "x", "-3"], "whole number from 1"),
+        (&["resize", "x", "--segments", "0"], "whole number from 1"),
+    ] {
+        let (status, said) = refused(&place, args);
+        assert_eq!(status, 64, "{said}");
+        assert!(said.contains(cure), "{said}");
+    }
+    assert!(!place.path("locks.db").exists());
 }
 
 #[test]
@@ -173,9 +222,21 @@ fn ids_and_labels() {
             assert!(said.contains("that `acquire` printed"), "{said}");
         }
     }
-    let (status, said) = refused(&place, &["run", "--label", &"l".repeat(201), "x", "true"]);
-    assert_eq!(status, 64);
-    assert!(said.contains("shorten it"), "{said}");
+    let long = "l".repeat(201);
+    for args in [
+        &["run", "--label", &long, "x", "true"][..],
+        &["latch", "wait", "--label", &long, "x"],
+        &["latch", "down", "x", "--as", &long],
+    ] {
+        let (status, said) = refused(&place, args);
+        assert_eq!(status, 64);
+        assert!(said.contains("shorten it"), "{said}");
+    }
+    for id in ["", "12", "sh", "3FA2B1C0", "mutex/x.1"] {
+        let (status, said) = refused(&place, &["break", "x", "--id", id]);
+        assert_eq!(status, 64, "{said}");
+        assert!(said.contains("that `lockkit ls` shows"), "{said}");
+    }
     assert!(!place.path("locks.db").exists());
 }
 

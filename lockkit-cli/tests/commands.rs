@@ -236,7 +236,17 @@ fn completions_and_manual() {
         );
     }
     let page = text(&place.output(["man", "run"]).stdout);
-    assert!(page.contains("kill\\-after") && page.contains("EXIT STATUS"));
+    for part in [
+        "kill\\-after",
+        "EXIT STATUS",
+        "EXAMPLES",
+        "Processes that CMD",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("SUBCOMMANDS"));
+    let page = text(&place.output(["man", "latch", "wait"]).stdout);
+    assert!(page.contains("not open") && page.contains("EXAMPLES"));
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: &Request) -> Result<Optio
 
 async fn hold(core: &Arc<Core>, request: &Request) -> Result<Option<Arc<Hold>>> {
     for _ in 0..LATE_GRANTS {
-        core.check_open()?;
+        core.check_open(1)?;
         let mut standing = Standing::new(core, request.claim())?;
         let Some(grant) = wait_for(core, request, &mut standing).await? else {
             // Without patience a busy attempt leaves no trace.
@@ -92,11 +92,13 @@ async fn hold(core: &Arc<Core>, request: &Request) -> Result<Option<Arc<Hold>>> 
 /// A claim like any other, except that it passes and holds nothing.
 pub(crate) async fn pass(core: &Arc<Core>, request: &Request) -> Result<bool> {
     let call = async {
-        core.check_open()?;
+        core.check_open(1)?;
         let mut standing = Standing::new(core, request.claim())?;
         let passed = wait_for(core, request, &mut standing).await?;
-        core.watchdog.forget(standing.id());
-        standing.settle();
+        // If it has stood in line, dropping it releases the place.
+        if !standing.has_stood() {
+            standing.settle();
+        }
         Ok(passed)
     };
     let passed = core.observer.acquire(core.clock, request, call).await?;
@@ -178,7 +180,7 @@ async fn wait_for(
 }
 
 /// However little time there is, it is enough for one attempt on a backend that is near.
-const LEAST_LIMIT: Duration = Duration::from_millis(50);
+pub(crate) const LEAST_LIMIT: Duration = Duration::from_millis(50);
 
 /// How long the first attempt may take.
 fn first_limit(core: &Core, request: &Request) -> Duration {

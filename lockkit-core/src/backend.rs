@@ -136,9 +136,10 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// Sets the count of a latch, and forgets who took part before; 0 makes it unset. `false`, and
     /// no change, while it is closed, for somebody may be counting.
     ///
-    /// Who waits for a latch is a claim like any other: in [`Mode::Shared`], `Held` once it is
-    /// open, with nothing left behind, and then never again `Busy` for that attempt, even if the
-    /// latch is set anew before it looks. A latch that is not set is not open.
+    /// Who waits for a latch is a claim like any other, in [`Mode::Shared`]. It is `Held` if the latch
+    /// is open, and nothing is left of it. One that stands in line when the latch opens is `Held`
+    /// from then on, even if the latch is set anew before it looks, until its id is released, which
+    /// core does once it knows. A latch that is not set is not open.
     async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool>;
 
     /// Counts a latch down for a participant, once for each since the latch was set. At 0 everybody

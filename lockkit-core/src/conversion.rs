@@ -28,7 +28,7 @@ impl Guard {
     ///
     /// Dropping the future releases the lock.
     pub async fn downgrade(self) -> Result<Self> {
-        let part = self.half_of_read_write()?;
+        let mut part = self.half_of_read_write()?;
         if part.hold.mode() == Mode::Shared || part.convert(Mode::Shared).await? {
             return Ok(Self::new(part));
         }
@@ -45,13 +45,14 @@ impl Guard {
     /// [`ErrorKind::InvalidArgument`] if this is not a guard of a
     /// [`ReadWriteLock`](crate::ReadWriteLock); [`ErrorKind::Lost`] if the lock was lost before;
     /// [`ErrorKind::Unavailable`] if the service did not confirm. After an error the lock is
-    /// released.
+    /// released, unless the owner holds other guards of it: those go on as readers, and others may
+    /// be kept out until they are dropped, because nobody knows whether the lock was upgraded.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future releases the lock.
     pub async fn try_upgrade(self) -> Result<Upgraded> {
-        let part = self.half_of_read_write()?;
+        let mut part = self.half_of_read_write()?;
         let writes = part.hold.mode() == Mode::Exclusive || part.convert(Mode::Exclusive).await?;
         let guard = Self::new(part);
         Ok(if writes {

@@ -82,15 +82,15 @@ impl Core {
         Ok(())
     }
 
-    /// Whether another claim may start.
-    pub(crate) fn check_open(&self) -> Result<()> {
+    /// Whether so many more claims may start.
+    pub(crate) fn check_open(&self, more: usize) -> Result<()> {
         self.check_not_closed()?;
         let (holds, places) = self.watchdog.load();
         let full = |what: &str, limit: usize, option: &str| {
             let message = format!("{limit} {what} in this locker; raise `{option}` or share less");
             Err(self.error(ErrorKind::Overloaded, message))
         };
-        if holds >= self.options.max_holds {
+        if holds.saturating_add(more) > self.options.max_holds {
             return full("locks are held", self.options.max_holds, "max_holds");
         }
         if places >= self.options.max_waiters {

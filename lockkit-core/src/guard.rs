@@ -267,7 +267,8 @@ impl Guard {
     /// Releases the lock and tells whether it was still ours.
     ///
     /// For a reentrant owner only the last guard releases; the others just end. A multi-lock
-    /// releases all parts, the last first, whatever becomes of one of them.
+    /// releases all parts, the last first, whatever becomes of one of them; those after one that was
+    /// not confirmed in the background.
     ///
     /// # Errors
     ///
@@ -278,15 +279,17 @@ impl Guard {
     ///
     /// Once this was called the lock is let go, whether or not the future is awaited to its end.
     pub async fn unlock(self) -> Result<Unlocked> {
-        let Self { mut rest, first } = self;
+        // If this is dropped, the locals are, the last first.
+        let Self { first, mut rest } = self;
         if rest.0.is_empty() {
             return first.unlock().await;
         }
-        let mut outcome = Ok(Unlocked::Clean);
+        let mut outcome = Unlocked::Clean;
         while let Some(part) = rest.0.pop() {
-            outcome = worse(outcome, part.unlock().await);
+            // After an error the others are released in the background: each might take as long.
+            outcome = worse(outcome, part.unlock().await?);
         }
-        worse(outcome, first.unlock().await)
+        Ok(worse(outcome, first.unlock().await?))
     }
 
     /// Lets the hold outlive this guard and this process: from now on it lives by its own expiry,
@@ -311,7 +314,7 @@ impl Guard {
 
     /// The only part, for what can be done with one hold.
     pub(crate) fn single(self, done: &str) -> Result<Part> {
-        let Self { rest, first } = self;
+        let Self { first, rest } = self;
         if rest.0.is_empty() {
             return Ok(first);
         }
@@ -329,11 +332,10 @@ impl Guard {
     }
 }
 
-fn worse(one: Result<Unlocked>, other: Result<Unlocked>) -> Result<Unlocked> {
-    match (one, other) {
-        (Ok(Unlocked::Clean), other) => other,
-        (Ok(lost), Ok(_)) => Ok(lost),
-        (Ok(_), Err(error)) | (Err(error), _) => Err(error),
+const fn worse(one: Unlocked, other: Unlocked) -> Unlocked {
+    match one {
+        Unlocked::Clean => other,
+        lost @ Unlocked::Lost(_) => lost,
     }
 }
 

@@ -308,14 +308,14 @@ impl Hold {
         self.guards.fetch_sub(1, SeqCst) == 1
     }
 
-    /// Whether one guard alone has it.
-    pub(crate) fn is_unshared(&self) -> bool {
-        self.guards.load(SeqCst) == 1
-    }
-
     /// The only guard takes it for itself: from now on nobody can share it. `false` if others do.
     pub(crate) fn seclude(&self) -> bool {
         self.guards.compare_exchange(1, 0, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Takes that back.
+    pub(crate) fn unseclude(&self) {
+        self.guards.store(1, SeqCst);
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {

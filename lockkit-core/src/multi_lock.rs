@@ -4,13 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::{Patience, Request, acquire};
-use crate::core::Core;
-use crate::hold::Hold;
-use crate::part::Part;
+use crate::acquire::Patience;
+use crate::end::End;
+use crate::group::{Group, Parts};
 use crate::terms::Terms;
-use crate::together::{AllAtOnce, hold_all};
-use crate::{Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
+use crate::{Error, ErrorKind, Guard, Mode, Mutex, Result};
 
 /// Several mutexes, of one locker or of several, as one lock: all or nothing.
 ///
@@ -25,6 +23,11 @@ use crate::{Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
 ///   systems*, 1968).
 /// * Between lockers no order can be agreed on, so nobody waits at one while holding another: if one
 ///   is busy, all are let go, and that one is waited for first (the algorithm of C++'s `std::lock`).
+///   Where several of them are busy nearly all the time, that may take long: bound the
+///   [wait](Self::wait).
+///
+/// Clones of a locker are one locker. Two lockers made for one service are not, and a name given
+/// through both would wait for itself.
 ///
 /// # Examples
 ///
@@ -53,12 +56,6 @@ use crate::{Error, ErrorKind, Guard, Instant, Mode, Mutex, Result};
 pub struct MultiLock {
     locks: Vec<Mutex>,
     wait: Option<Duration>,
-}
-
-/// The parts on one locker, sorted by resource, each once.
-struct Group {
-    core: Arc<Core>,
-    requests: Vec<Request>,
 }
 
 /// The longest pause before everything is tried again.
@@ -117,8 +114,7 @@ impl MultiLock {
             return self.try_lock().await?.ok_or_else(|| self.busy_error());
         }
         let groups = self.groups()?;
-        // One clock for the deadline of all: each locker's own may be another.
-        let end = self.wait.map(|wait| tokio::time::Instant::now() + wait);
+        let end = End::after(self.wait);
         let mut first = 0;
         let mut pause = Duration::from_millis(1);
         loop {
@@ -130,7 +126,7 @@ impl MultiLock {
             let chance = rand::random_range(0.5..1.5);
             tokio::time::sleep(pause.mul_f64(chance)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            if end.is_some_and(|end| tokio::time::Instant::now() >= end) {
+            if end.is_over() {
                 return Err(self.busy_error());
             }
         }
@@ -148,31 +144,37 @@ impl MultiLock {
     pub async fn try_lock(&self) -> Result<Option<Guard>> {
         let mut parts = Parts::default();
         for group in self.groups()? {
-            match group.try_hold().await? {
-                Some(more) => parts.0.extend(more),
-                None => return Ok(None),
+            match group.try_hold(End::NEVER).await? {
+                Some(more) => parts.add(more),
+                None => {
+                    parts.let_go().await;
+                    return Ok(None);
+                }
             }
         }
         Ok(Guard::join(parts.sorted()))
     }
 
     /// Waits for one group with nothing held, then tries the others.
-    async fn round(
-        &self,
-        groups: &[Group],
-        first: usize,
-        end: Option<tokio::time::Instant>,
-    ) -> Result<Round> {
+    async fn round(&self, groups: &[Group], first: usize, end: End) -> Result<Round> {
         let mut parts = Parts::default();
-        parts.0.extend(groups[first].hold(end).await?);
+        parts.add(groups[first].hold(end).await?);
         for (number, group) in groups.iter().enumerate() {
             if number == first {
                 continue;
             }
-            match group.try_hold().await? {
-                Some(more) => parts.0.extend(more),
-                None => return Ok(Round::Busy(number)),
-            }
+            let busy = match group.try_hold(end).await {
+                Ok(Some(more)) => {
+                    parts.add(more);
+                    continue;
+                }
+                Ok(None) => Ok(Round::Busy(number)),
+                // Waiting for that group first tells an outage from a lost reply.
+                Err(error) if error.is_retryable() => Ok(Round::Busy(number)),
+                Err(error) => Err(error),
+            };
+            parts.let_go().await;
+            return busy;
         }
         match Guard::join(parts.sorted()) {
             Some(guard) if guard.is_held() => Ok(Round::Held(guard)),
@@ -229,79 +231,6 @@ enum Round {
     Held(Guard),
     /// Nothing is held; this group was not free.
     Busy(usize),
-}
-
-/// What is held so far. Lets go of the last first.
-#[derive(Default)]
-struct Parts(Vec<Part>);
-
-impl Parts {
-    /// In the order of their names, which is that of the guard.
-    fn sorted(mut self) -> Vec<Part> {
-        let mut parts = std::mem::take(&mut self.0);
-        parts.sort_by(|a, b| a.hold.id.resource().cmp(b.hold.id.resource()));
-        parts
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        while self.0.pop().is_some() {}
-    }
-}
-
-impl Group {
-    /// Holds all of them if all are free.
-    async fn try_hold(&self) -> Result<Option<Vec<Part>>> {
-        if self.requests.len() > 1 {
-            match hold_all(&self.core, &self.requests).await? {
-                AllAtOnce::Held(holds) => {
-                    let parts = holds.into_iter().zip(&self.requests);
-                    return Ok(Some(
-                        parts
-                            .map(|(hold, request)| self.part(hold, request))
-                            .collect(),
-                    ));
-                }
-                AllAtOnce::Busy => return Ok(None),
-                AllAtOnce::OneByOne => {}
-            }
-        }
-        let mut parts = Parts::default();
-        for request in &self.requests {
-            match acquire(&self.core, request).await? {
-                Some(hold) => parts.0.push(self.part(hold, request)),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(std::mem::take(&mut parts.0)))
-    }
-
-    /// Waits until it holds all of them.
-    async fn hold(&self, end: Option<tokio::time::Instant>) -> Result<Vec<Part>> {
-        if self.requests.len() > 1
-            && let Some(parts) = self.try_hold().await?
-        {
-            return Ok(parts);
-        }
-        let mut parts = Parts::default();
-        let deadline: Option<Instant> = end.map(|end| {
-            self.core.clock.now() + end.saturating_duration_since(tokio::time::Instant::now())
-        });
-        for request in &self.requests {
-            let patient = Request {
-                patience: Patience::Until(deadline),
-                ..request.clone()
-            };
-            let hold = acquire(&self.core, &patient).await?;
-            parts.0.extend(hold.map(|hold| self.part(hold, request)));
-        }
-        Ok(std::mem::take(&mut parts.0))
-    }
-
-    fn part(&self, hold: Arc<Hold>, request: &Request) -> Part {
-        Part::new(Arc::clone(&self.core), hold, request.ttl, None)
-    }
 }
 
 fn none() -> Error {

@@ -98,7 +98,7 @@ impl Part {
 
     /// Changes how it is held; `false` if the service cannot now. After an error, or if the future
     /// is dropped, the part has to be dropped as well: nobody knows how it is held.
-    pub(crate) async fn convert(&self, mode: Mode) -> Result<bool> {
+    pub(crate) async fn convert(&mut self, mode: Mode) -> Result<bool> {
         let _open = self.core.under_way();
         // While this is locked, no other guard of the owner comes to share the hold.
         let entry = self.owner.as_ref().map(|owner| {
@@ -109,9 +109,14 @@ impl Part {
             Some(entry) => Some(entry.lock().await),
             None => None,
         };
-        // A writer that shares its hold may not become a reader behind the other's back.
-        if mode == Mode::Shared && !self.hold.is_unshared() {
-            return Err(self.shared_error());
+        if mode == Mode::Shared {
+            // A writer that shares its hold may not become a reader behind the other's back; nor
+            // may anybody come to share it as a writer once this has failed, for it may be a
+            // reader by then.
+            if !self.hold.seclude() {
+                return Err(self.shared_error());
+            }
+            self.secluded = true;
         }
         if self.hold.loss().is_some() {
             return Err(self.lost_error());
@@ -120,6 +125,9 @@ impl Part {
         match self.core.bounded(convert).await? {
             Converted::Done(fence) => {
                 self.hold.converted(mode, fence);
+                if std::mem::take(&mut self.secluded) {
+                    self.hold.unseclude();
+                }
                 Ok(true)
             }
             Converted::Busy => Ok(false),

@@ -118,7 +118,11 @@ impl<'a> Standing<'a> {
         if let Some(place) = &self.place {
             place.rest();
         }
-        self.open = None;
+        // A close that has begun may have left the place to this claim, and waits until it is
+        // withdrawn; one that begins now withdraws it.
+        if !self.core.closed.is_cancelled() {
+            self.open = None;
+        }
         self.place.as_ref()
     }
 
@@ -128,6 +132,11 @@ impl<'a> Standing<'a> {
             State::Resting(ticket) => ticket.changed().await,
             State::Attempting(_) | State::Over => {}
         }
+    }
+
+    /// Whether the service may know a place in line of it.
+    pub(crate) const fn has_stood(&self) -> bool {
+        self.place.is_some()
     }
 
     /// Ends the claim without a request: it became a hold, or the service never kept anything.

@@ -28,7 +28,9 @@ pub(crate) enum AllAtOnce {
 /// If the caller drops the future, the request is finished on the runtime, and whatever it brought
 /// is released.
 pub(crate) async fn hold_all(core: &Arc<Core>, requests: &[Request]) -> Result<AllAtOnce> {
-    core.check_open()?;
+    // First the token, then the look: a close in between waits until all is kept or undone.
+    let _open = core.under_way();
+    core.check_open(requests.len())?;
     let claims: Vec<Claim> = requests
         .iter()
         .map(|request| Claim {

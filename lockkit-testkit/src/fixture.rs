@@ -1,6 +1,5 @@
 //! What a case works with: clients of one service, and times that suit the backend.
 
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,34 +8,10 @@ use lockkit_core::{
     AttemptId, Backend, Claim, DistributedLock, Fence, Guard, Label, LockName, Locker,
     LockerOptions, Mode, Notices, Order, Primitive, Resource, Snapshot, Unlocked,
 };
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::ensure;
-use crate::{Failure, Harness, History, Outcome, Peer, Time, Wire};
-
-/// A client of the service of a case: a [`Locker`] with a [`Wire`] under it.
-#[derive(Clone, Debug)]
-pub struct Client {
-    locker: Locker,
-    wire: Wire,
-}
-
-impl Client {
-    /// What its requests travel on.
-    #[must_use]
-    pub const fn wire(&self) -> &Wire {
-        &self.wire
-    }
-}
-
-impl Deref for Client {
-    type Target = Locker;
-
-    fn deref(&self) -> &Locker {
-        &self.locker
-    }
-}
+use crate::{Client, Failure, Harness, History, Outcome, Peer, Time, Waiting, Wire};
 
 /// The service of one case, and the clients made so far. All are closed when the case has ended,
 /// and then nothing may be left on the service.
@@ -91,10 +66,8 @@ impl Fixture {
         options.ttl = self.long();
         options.max_holds = 10_000;
         options.max_waiters = 10_000;
-        Ok(Client {
-            locker: Locker::with_options(wire.clone(), options)?,
-            wire,
-        })
+        let locker = Locker::with_options(wire.clone(), options)?;
+        Ok(Client::new(locker, wire))
     }
 
     /// A fresh backend without a locker, for cases about the SPI.
@@ -265,10 +238,7 @@ impl Fixture {
         let more = |snapshot: &Snapshot| snapshot.waiters.len() > before;
         self.until_of(client, resource, "one waiter more", more)
             .await?;
-        Ok(Waiting {
-            call,
-            bound: self.soon(),
-        })
+        Ok(Waiting::new(call, self.soon()))
     }
 
     /// Waits until the state of a mutex is as it must become.
@@ -350,54 +320,6 @@ impl Fixture {
             );
             sleep(Duration::from_millis(20)).await;
         }
-    }
-}
-
-/// A call that stands in line.
-#[derive(Debug)]
-pub struct Waiting<T> {
-    call: JoinHandle<lockkit_core::Result<T>>,
-    bound: Duration,
-}
-
-impl<T: Send> Waiting<T> {
-    /// Whether it still has to wait, after a moment to be woken in.
-    pub async fn waits(&self) -> bool {
-        sleep(Duration::from_millis(20)).await;
-        !self.call.is_finished()
-    }
-
-    /// What it is answered, which must be soon.
-    ///
-    /// # Errors
-    ///
-    /// If it goes on waiting.
-    #[track_caller]
-    pub fn answer(self) -> impl Future<Output = Outcome<lockkit_core::Result<T>>> + Send {
-        let late = Failure::new(format!("still waiting after {:?}", self.bound));
-        async move {
-            match timeout(self.bound, self.call).await {
-                Ok(answer) => Ok(answer?),
-                Err(_) => Err(late),
-            }
-        }
-    }
-
-    /// What it waited for, which it must get soon.
-    ///
-    /// # Errors
-    ///
-    /// If it goes on waiting, or fails.
-    #[track_caller]
-    pub fn served(self) -> impl Future<Output = Outcome<T>> + Send {
-        let answer = self.answer();
-        async move { Ok(answer.await??) }
-    }
-
-    /// Drops the call, and with it its place in line.
-    pub async fn drop_call(self) {
-        self.call.abort();
-        let _ = self.call.await;
     }
 }
 

@@ -24,6 +24,8 @@
 //!   a case says so.
 //! * [**Child processes**](Peer) hold, wait, are stopped and are killed.
 //! * [**Histories**](History) of contended names are judged by an [oracle](violations).
+//! * [**Storms**](model) of random operations, cancellations and kills are judged against a
+//!   sequential model.
 //! * Backends that live in one process run on a paused clock ([`Time::Virtual`]), where a lease of
 //!   half a minute takes no time.
 //! * The suite itself is tested by [**liars**](liars): backends that each break one rule, and that
@@ -31,22 +33,26 @@
 
 mod case;
 mod cases;
+mod client;
 mod failure;
 mod fixture;
 mod harness;
 mod history;
 pub mod liars;
 mod memory;
+pub mod model;
 mod oracle;
 mod peer;
 mod suite;
 mod sweep;
+mod waiting;
 mod wire;
 
 pub use case::{Case, Need, Run};
 pub use cases::cases;
+pub use client::Client;
 pub use failure::{Failure, Outcome};
-pub use fixture::{Client, Fixture, Waiting};
+pub use fixture::Fixture;
 pub use harness::{Harness, Time, leftovers};
 pub use history::{History, Open, Span};
 pub use memory::InMemory;
@@ -54,4 +60,5 @@ pub use oracle::{Violation, violations};
 pub use peer::{Peer, peer_main};
 pub use suite::{main, main_with, run, trials};
 pub use sweep::{Round, Step, sweep, sweep_of};
+pub use waiting::Waiting;
 pub use wire::{Fault, Wire};

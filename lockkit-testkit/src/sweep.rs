@@ -9,8 +9,8 @@ use lockkit_core::{DistributedLock, Snapshot};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::Client;
 use crate::failure::ensure;
-use crate::fixture::Client;
 use crate::{Failure, Fixture, Outcome};
 
 /// A part of a round, ready to be awaited.

@@ -48,6 +48,8 @@ impl Place {
             "LOCKKIT_FENCING_TOKEN",
             "LOCKKIT_BACKEND",
             "LOCKKIT_HOLDER",
+            "LOCKKIT_MODE",
+            "LOCKKIT_SEGMENT",
         ] {
             command.env_remove(name);
         }
@@ -72,7 +74,37 @@ impl Place {
 
     /// Holds a lock until the result is dropped or told to end.
     pub(crate) fn hold(&self, name: &str) -> Running {
-        self.start(["run", name, "--", "sh", "-c", "echo in; read _ || :"])
+        self.hold_as(&[], name)
+    }
+
+    /// The same with options; the first line is how it is held, and which segment.
+    pub(crate) fn hold_as(&self, options: &[&str], name: &str) -> Running {
+        let script = "echo $LOCKKIT_MODE, $LOCKKIT_SEGMENT; read _ || :";
+        let cmd = [name, "--", "sh", "-c", script];
+        self.start(["run"].iter().chain(options).chain(&cmd))
+    }
+
+    /// Runs to the end; asserts the status and returns the one line on stderr.
+    pub(crate) fn refused(&self, args: &[&str], status: i32) -> String {
+        let output = self.output(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+        said.strip_prefix("lockkit: ")
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Runs to its good end; returns what it printed.
+    pub(crate) fn said(&self, args: &[&str]) -> String {
+        let output = self.output(args);
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+        text(&output.stdout)
     }
 
     /// `lockkit ls --format json`.
@@ -154,8 +186,13 @@ impl Running {
     }
 
     /// Ends a CMD that reads its stdin.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Ends a CMD that reads its stdin, and waits for that.
     pub(crate) fn finish(mut self) -> ExitStatus {
-        drop(self.stdin.take());
+        self.close_stdin();
         self.end().0
     }
 }

@@ -163,16 +163,10 @@ impl Entry {
         Ok(admission::enters(mode, order, &self.modes(), before))
     }
 
-    fn passes_latch(&mut self, place: Option<usize>) -> bool {
+    fn passes_latch(&self, place: Option<usize>) -> bool {
         let is_open = self.latch.as_ref().is_some_and(|latch| latch.is_open());
-        match place {
-            Some(place) if is_open || self.queue[place].passed => {
-                self.queue.remove(place);
-                true
-            }
-            Some(_) => false,
-            None => is_open,
-        }
+        // The place stays until it is released: if this answer is lost, the next says the same.
+        place.map_or(is_open, |place| self.queue[place].passed)
     }
 
     /// Lets everybody pass who waits at a latch that has opened.
@@ -303,7 +297,8 @@ impl Entry {
 
     pub(super) fn snapshot(&self, resource: &Resource, now: Instant) -> Snapshot {
         let holders = self.holds.iter().map(|held| held.show(resource, now));
-        let waiters = self.queue.iter().map(|queued| queued.show(resource, now));
+        let waiting = self.queue.iter().filter(|queued| !queued.passed);
+        let waiters = waiting.map(|queued| queued.show(resource, now));
         Snapshot {
             resource: resource.clone(),
             fence: self.last_fence,

@@ -8,6 +8,13 @@ mod detach;
 mod endings;
 #[path = "../faulty/mod.rs"]
 mod faulty;
+mod latches;
+mod multi;
+mod multi_grants;
 mod odd;
 mod owners;
+mod permits;
+mod read_write;
+mod revocation;
+mod sweeps;
 mod waiting;

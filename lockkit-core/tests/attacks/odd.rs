@@ -13,8 +13,8 @@ pub(crate) use async_trait::async_trait;
 pub(crate) use lockkit_core::{
     Attempt, AttemptId, Backend, Claim, Clock, Converted, CountDown, Descriptor, Error, ErrorKind,
     Grant, Guard, HoldId, Instant, Label, LockName, Locker, LockerOptions, LossReason, Memory,
-    MemoryStore, Mode, Notices, Order, Owner, Primitive, Released, Renewal, Resource, Result,
-    Snapshot, Ticket, Together, Unlocked,
+    MemoryStore, Mode, MultiLock, Notices, Order, Owner, Primitive, Released, Renewal, Resource,
+    Result, Snapshot, Ticket, Together, Unlocked, Upgraded,
 };
 pub(crate) use tokio::time::{Instant as TokioInstant, sleep, timeout};
 
@@ -48,6 +48,17 @@ pub(crate) trait Oddity: Send + Sync + 'static {
     async fn extend(&self, inner: &Memory, id: &HoldId, ttl: Duration) -> Renewal {
         inner.extend(id, ttl).await
     }
+
+    async fn attempt_all(&self, inner: &Memory, claims: &[Claim]) -> Result<Together> {
+        inner.attempt_all(claims).await
+    }
+
+    async fn convert(&self, inner: &Memory, id: &HoldId, mode: Mode) -> Result<Converted> {
+        inner.convert(id, mode).await
+    }
+
+    /// Core has asked for the descriptor.
+    fn described(&self) {}
 }
 
 pub(crate) struct Odd<O> {
@@ -99,6 +110,7 @@ impl<O: Oddity> Ticket for OddTicket<O> {
 #[async_trait]
 impl<O: Oddity> Backend for Odd<O> {
     fn descriptor(&self) -> &Descriptor {
+        self.oddity.described();
         &self.descriptor
     }
 
@@ -138,11 +150,11 @@ impl<O: Oddity> Backend for Odd<O> {
     }
 
     async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
-        self.inner.attempt_all(claims).await
+        self.oddity.attempt_all(&self.inner, claims).await
     }
 
     async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
-        self.inner.convert(id, mode).await
+        self.oddity.convert(&self.inner, id, mode).await
     }
 
     async fn request_release(&self, resource: &Resource) -> Result<usize> {

@@ -127,7 +127,7 @@ const WAITERS: &str = "
 SELECT w.key, w.session, w.attempt, w.fair, w.since, w.label, s.expires_at AS until,
        w.mode, w.amount, w.prefer
   FROM lockkit_waiter w LEFT JOIN lockkit_session s ON s.id = w.session
- WHERE w.key >= ?1 AND w.key < ?2 ORDER BY w.key, w.ticket";
+ WHERE w.key >= ?1 AND w.key < ?2 AND w.passed = 0 ORDER BY w.key, w.ticket";
 
 /// Above every byte that a key has.
 const ABOVE: char = '\u{7f}';

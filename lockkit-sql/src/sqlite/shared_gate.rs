@@ -75,11 +75,14 @@ impl Connection {
         if claim.resource.primitive() == Primitive::Latch {
             return Ok(match (&outlook.place, hall.is_open()) {
                 (None, true) => Found::Passed,
+                // The place stays until it is released: if this answer is lost, the next one says
+                // the same, though the latch may have been set anew.
+                (Some(place), _) if place.passed => Found::Passed,
                 (None, false) if ask.waiting.is_none() => Found::Busy {
                     until: None,
                     place: None,
                 },
-                (Some(place), false) if !place.passed => outlook.busy(&hall, session),
+                (Some(_), false) => outlook.busy(&hall, session),
                 _ => Found::Unclear,
             });
         }
@@ -131,8 +134,7 @@ pub(super) async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Resu
         }
         let mut outlook = Outlook::read(transaction.sql, &hall, ask).await?;
         if let Some(place) = &outlook.place {
-            if place.passed || (primitive == Primitive::Latch && hall.is_open()) {
-                transaction.strike(key, place.ticket).await?;
+            if place.passed {
                 return Ok(Found::Passed);
             }
             if place.session != Some(session.id) {

@@ -187,14 +187,14 @@ async fn evicts(f: &Fixture, client: &Client, guards: [Guard; 3]) -> Outcome {
     let (id, n) = (victim.id().clone(), victim.id().resource().clone());
     let done = client.evict(&id).await?;
     ensure!(done == Released::Done, "there was nothing to evict");
-    timeout(f.lease() * 2 + f.soon(), victim.lost()).await?;
-    ensure!(!victim.is_held(), "held and evicted");
     let holders = client.inspect(&n).await?.holders;
     let is_left = |guard: &Guard| holders.iter().any(|holder| holder.id == *guard.id());
     ensure!(
         holders.len() == 2 && is_left(&first) && is_left(&last),
         "{holders:?} are left"
     );
+    timeout(f.lease() * 2 + f.soon(), victim.lost()).await?;
+    ensure!(!victim.is_held(), "held and evicted");
     for _ in 0..2 {
         let again = client.evict(&id).await?;
         ensure!(again == Released::NotHeld, "evicted twice");

@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::topic;
 use crate::failure::ensure;
-use crate::fixture::{Client, mutex, unlock};
-use crate::{Failure, Fixture, Outcome};
+use crate::fixture::{mutex, unlock};
+use crate::{Client, Failure, Fixture, Outcome};
 
 topic! { "waiting":
     a_waiter_waits_and_gets_in_when_the_holder_unlocks,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkit_core::{
-    Attempt, Backend, Claim, ErrorKind, LockName, Mode, Pick, Primitive, Resource, Snapshot,
+    Attempt, Backend, Claim, ErrorKind, HoldId, LockName, Mode, Pick, Primitive, Resource, Snapshot,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -215,7 +215,13 @@ async fn a_latch_that_opens_wakes_everybody_and_only_then(f: Arc<Fixture>) -> Ou
     backend.count_down(&n, &LockName::new("x")?).await?;
     line.wakes(&f, &[]).await?;
     backend.count_down(&n, &LockName::new("y")?).await?;
-    line.wakes(&f, &[0, 1, 2, 3, 4]).await
+    line.wakes(&f, &[0, 1, 2, 3, 4]).await?;
+    // Their places stay until somebody says that they have passed.
+    let ids: Vec<HoldId> = line.claims.iter().map(Claim::id).collect();
+    for released in backend.release(&ids).await {
+        released?;
+    }
+    Ok(())
 }
 
 /// Many wait, every fifth gives up; the others are served in the order in which they stood.

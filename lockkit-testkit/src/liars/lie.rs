@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockkit_core::{
-    Attempt, Backend, Claim, Converted, CountDown, Descriptor, HoldId, LockName, Memory, Mode,
-    Notices, Released, Renewal, Resource, Result, Snapshot, Ticket, Together,
+    Attempt, Backend, Claim, Clock, Converted, CountDown, Descriptor, Fence, Grant, HoldId,
+    LockName, Memory, Mode, Notices, Released, Renewal, Resource, Result, Snapshot, Ticket,
+    Together,
 };
 
 use crate::{Harness, InMemory, Time};
@@ -92,6 +93,17 @@ pub(super) trait Lie: Debug + Send + Sync + 'static {
 pub(super) async fn honest_release(truth: &Memory, id: &HoldId) -> Result<Released> {
     let answers = truth.release(std::slice::from_ref(id)).await;
     answers.into_iter().next().unwrap_or(Ok(Released::NotHeld))
+}
+
+/// A grant that the service knows nothing of.
+pub(super) async fn forged(truth: &Memory, claim: &Claim) -> Result<Attempt> {
+    let last = truth.inspect(&claim.resource).await?.fence;
+    Ok(Attempt::Held(Grant {
+        fence: Fence::new(last.map_or(0, Fence::get) + 1),
+        sent_at: Clock::Tokio.now(),
+        ttl: claim.ttl,
+        segment: claim.mode.segment(),
+    }))
 }
 
 /// The harness of a liar.

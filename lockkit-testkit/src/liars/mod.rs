@@ -5,11 +5,15 @@
 //! `cargo test -p lockkit-testkit --test liars` requires that this case fails on the liar and
 //! passes on the honest backend.
 
+mod latches;
 mod leases;
 mod lie;
 mod names;
 mod order;
 mod ownership;
+mod permits;
+mod several;
+mod sharing;
 mod traces;
 mod waking;
 
@@ -133,6 +137,118 @@ pub fn liars() -> Vec<Liar> {
         liar::<names::FoldsCase>(
             "names are compared without case",
             "names::upper_and_lower_case_are_different_names",
+        ),
+        liar::<sharing::WritersShare>(
+            "two write at once",
+            "read_write::a_writer_keeps_everybody_out",
+        ),
+        liar::<sharing::ReadersPass>(
+            "a reader is let past a writer in line",
+            "read_write::a_writer_in_line_stops_the_readers_behind_it",
+        ),
+        liar::<sharing::ReadsWithoutFence>(
+            "a read has not the fence of the last write",
+            "read_write::each_write_has_a_greater_fence_and_a_read_that_of_the_last_write",
+        ),
+        liar::<sharing::UpgradesAnyone>(
+            "one of two readers becomes a writer",
+            "read_write::a_reader_beside_another_stays_a_reader",
+        ),
+        liar::<sharing::UpgradesAnyone>(
+            "two readers become writers at once",
+            "read_write::of_two_readers_that_upgrade_at_once_not_both_do",
+        ),
+        liar::<sharing::UpgradesAnyone>(
+            "a reader becomes a writer past a writer in line",
+            "read_write::a_reader_does_not_become_a_writer_past_those_who_wait",
+        ),
+        liar::<sharing::DowngradesInTwoSteps>(
+            "a downgrade lets a writer in between",
+            "read_write::no_writer_gets_in_while_a_writer_becomes_a_reader",
+        ),
+        liar::<permits::IgnoresTheLimit>(
+            "the limit of a semaphore is ignored",
+            "semaphore::no_more_permits_are_out_than_there_are",
+        ),
+        liar::<permits::AcceptsAnyLimit>(
+            "another limit is accepted",
+            "semaphore::another_limit_than_that_of_the_name_is_refused",
+        ),
+        liar::<permits::SmallOnesPass>(
+            "who wants many is overtaken by who wants few",
+            "semaphore::who_wants_many_is_not_passed_by_who_wants_few",
+        ),
+        liar::<permits::ReturnsMoreThanTaken>(
+            "more permits come back than were taken",
+            "semaphore::permits_are_taken_several_at_once_or_not_at_all",
+        ),
+        liar::<ownership::FreesTheNext>(
+            "a permit that is released twice frees another",
+            "semaphore::a_permit_released_twice_comes_back_once",
+        ),
+        liar::<permits::ShrinksByForce>(
+            "a smaller limit takes permits away",
+            "semaphore::a_smaller_limit_takes_nothing_away_and_lets_nobody_in",
+        ),
+        liar::<permits::DetachesForGood>(
+            "the expiry of a detached permit is ignored",
+            "semaphore::a_detached_permit_lives_by_its_own_expiry",
+        ),
+        liar::<latches::ForgetsWhoWaited>(
+            "a latch that is set anew forgets who stood in line",
+            "latch::who_stood_in_line_passes_even_if_the_latch_is_set_anew_before_it_looks",
+        ),
+        liar::<latches::MissesLatecomers>(
+            "a latch keeps waiting who comes after it opened",
+            "latch::who_comes_late_returns_at_once",
+        ),
+        liar::<latches::OpenUnlessSet>(
+            "a latch that was never set is open",
+            "latch::a_latch_that_is_not_set_is_not_open",
+        ),
+        liar::<latches::CountsCalls>(
+            "a latch counts a participant twice",
+            "latch::a_participant_counts_once_however_often_it_says_so",
+        ),
+        liar::<latches::CountsCalls>(
+            "a count is repeated after a lost reply",
+            "latch::a_count_whose_reply_was_lost_and_that_is_repeated_counts_once",
+        ),
+        liar::<several::LeaksOnFailure>(
+            "a multi-lock that fails keeps what it had",
+            "multi_lock::all_names_are_held_or_none_is",
+        ),
+        liar::<several::LeaksOnFailure>(
+            "several at once are held one after the other",
+            "contract::several_are_held_at_once_or_none_is",
+        ),
+        liar::<several::SharesSegments>(
+            "a segment has two holders",
+            "segmented::each_segment_has_one_holder",
+        ),
+        liar::<several::EvictsTheFirst>(
+            "an eviction frees the wrong holder",
+            "inspection::evicting_one_reader_leaves_the_others",
+        ),
+        liar::<several::EvictsTheFirst>(
+            "an eviction frees the wrong permit",
+            "inspection::evicting_one_permit_leaves_the_others",
+        ),
+        liar::<several::AsksByForce>(
+            "asking for release takes the lock away",
+            "revocation::a_holder_that_does_not_heed_it_keeps_the_lock",
+        ),
+        liar::<several::CountsThoseWhoWait>(
+            "those who wait are asked to release",
+            "revocation::who_waits_is_not_asked",
+        ),
+        liar::<several::WakesTheHerd>(
+            "a release wakes everybody",
+            "wake_ups::a_release_of_a_fair_mutex_wakes_the_first_in_line",
+        ),
+        liar::<several::WakesTheHerd>(
+            "a release of permits wakes everybody",
+            "wake_ups::a_release_of_permits_wakes_as_many_as_fit",
         ),
     ]
 }

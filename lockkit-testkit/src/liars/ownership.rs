@@ -1,11 +1,9 @@
 //! Lies about whose hold it is.
 
 use async_trait::async_trait;
-use lockkit_core::{
-    Attempt, Backend, Claim, Clock, Fence, Grant, HoldId, Memory, Released, Result, Ticket,
-};
+use lockkit_core::{Attempt, Backend, Claim, HoldId, Memory, Released, Result, Ticket};
 
-use super::lie::{Lie, honest_release};
+use super::lie::{Lie, forged, honest_release};
 
 /// Deletes the lock without looking at the id in it.
 #[derive(Debug, Default)]
@@ -51,22 +49,10 @@ impl Lie for ForgetsToWait {
         claim: &Claim,
         ticket: &mut Box<dyn Ticket>,
     ) -> Result<Attempt> {
-        let outcome = ticket.attempt().await?;
-        if let Attempt::Held(_) = outcome {
-            return Ok(outcome);
+        match ticket.attempt().await? {
+            Attempt::Busy { .. } => forged(truth, claim).await,
+            held => Ok(held),
         }
-        let highest = truth
-            .inspect(&claim.resource)
-            .await?
-            .fence
-            .map_or(0, Fence::get);
-        let fence = Fence::new(highest + 1);
-        Ok(Attempt::Held(Grant {
-            fence,
-            sent_at: Clock::Tokio.now(),
-            ttl: claim.ttl,
-            segment: None,
-        }))
     }
 }
 

@@ -77,25 +77,47 @@ impl Peer {
         self.locked(wait).await
     }
 
+    /// Waits for something else than a mutex, which is named as [`begin`](Self::begin) says;
+    /// `None` if `wait` ran out.
+    ///
+    /// # Errors
+    ///
+    /// Whatever went wrong in the child.
+    pub async fn take(
+        &mut self,
+        what: &str,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Outcome<Option<Fence>> {
+        self.begin(what, name, ttl, wait).await?;
+        self.locked(wait).await
+    }
+
     /// Tells it to wait for the lock, and returns while it does.
     ///
     /// # Errors
     ///
     /// If it has ended.
     pub async fn begin_lock(&mut self, name: &str, ttl: Duration, wait: Duration) -> Outcome {
-        let (ttl, wait) = (ttl.as_millis(), wait.as_millis());
-        self.tell(&format!("lock {} {ttl} {wait}", encoded(name)?))
-            .await
+        self.begin("lock", name, ttl, wait).await
     }
 
-    /// The same in strict order of coming.
+    /// The same for `lock`, `fair`, `read`, `write`, `permits:COUNT:LIMIT` or `any:SEGMENTS`: a
+    /// mutex, one in strict order of coming, a half of a read-write lock, permits, a segment.
     ///
     /// # Errors
     ///
     /// If it has ended.
-    pub async fn begin_fair_lock(&mut self, name: &str, ttl: Duration, wait: Duration) -> Outcome {
+    pub async fn begin(
+        &mut self,
+        what: &str,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Outcome {
         let (ttl, wait) = (ttl.as_millis(), wait.as_millis());
-        self.tell(&format!("fair {} {ttl} {wait}", encoded(name)?))
+        self.tell(&format!("{what} {} {ttl} {wait}", encoded(name)?))
             .await
     }
 
@@ -130,7 +152,8 @@ impl Peer {
             .collect()
     }
 
-    /// Asks for one word: `try NAME TTL`, `unlock NAME`, `is_held NAME`, with the name
+    /// Asks for one word: `try NAME TTL`, `unlock NAME`, `is_held NAME`, `asked NAME`, and for a
+    /// latch `down NAME PARTICIPANT` and `pass NAME`, with the name
     /// [encoded](LockName::encoded) and times in milliseconds.
     ///
     /// # Errors

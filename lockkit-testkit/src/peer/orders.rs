@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lockkit_core::{ErrorKind, Guard, LockName, Locker, Mutex, Unlocked};
+use lockkit_core::{DistributedLock, ErrorKind, Guard, LockName, Locker, Unlocked};
 
 use crate::{Failure, History, Outcome};
 
@@ -25,17 +25,9 @@ impl Orders {
     pub(super) async fn carry_out(&mut self, line: &str) -> Outcome<String> {
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         match words[..] {
-            ["lock", name, ttl, wait] => {
-                let lock = self.locker.mutex(decoded(name)?).ttl(millis(ttl)?);
-                self.lock(lock.wait(millis(wait)?)).await
-            }
-            ["fair", name, ttl, wait] => {
-                let lock = self.locker.mutex(decoded(name)?).ttl(millis(ttl)?);
-                self.lock(lock.wait(millis(wait)?).fair()).await
-            }
             ["try", name, ttl] => {
                 let lock = self.locker.mutex(decoded(name)?).ttl(millis(ttl)?);
-                self.lock(lock.wait(Duration::ZERO)).await
+                self.lock(&lock.wait(Duration::ZERO)).await
             }
             ["unlock", name] => {
                 let guard = self.guards.remove(&LockName::decode(name)?);
@@ -55,11 +47,52 @@ impl Orders {
             ["count", name, rounds, file] => {
                 self.count(&decoded(name)?, rounds.parse()?, file).await
             }
+            ["asked", name] => {
+                let guard = self.guards.get(&LockName::decode(name)?);
+                let guard = guard.ok_or_else(|| Failure::new("not locked"))?;
+                guard.revocation_requested().await;
+                Ok("asked".into())
+            }
+            ["down", name, participant] => {
+                let latch = self.locker.latch(decoded(name)?);
+                Ok(latch.count_down(participant).await?.to_string())
+            }
+            ["pass", name] => {
+                self.locker.latch(decoded(name)?).wait().await?;
+                Ok("passed".into())
+            }
+            [what, name, ttl, wait] => {
+                let lock = self.wanted(what, decoded(name)?, millis(ttl)?, millis(wait)?)?;
+                self.lock(&*lock).await
+            }
             _ => Err(Failure::new(format!("not an order: {line}"))),
         }
     }
 
-    async fn lock(&mut self, lock: Mutex) -> Outcome<String> {
+    /// What is to be locked: see [`Peer::begin`](crate::Peer::begin).
+    fn wanted(
+        &self,
+        what: &str,
+        name: String,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Outcome<Box<dyn DistributedLock>> {
+        let words: Vec<&str> = what.split(':').collect();
+        Ok(match words[..] {
+            ["lock"] => Box::new(self.locker.mutex(name).ttl(ttl).wait(wait)),
+            ["fair"] => Box::new(self.locker.mutex(name).ttl(ttl).wait(wait).fair()),
+            ["read"] => Box::new(self.locker.read_write(name).ttl(ttl).wait(wait).read()),
+            ["write"] => Box::new(self.locker.read_write(name).ttl(ttl).wait(wait).write()),
+            ["permits", count, limit] => {
+                let lock = self.locker.semaphore(name, limit.parse()?);
+                Box::new(lock.permits(count.parse()?).ttl(ttl).wait(wait))
+            }
+            ["any", of] => Box::new(self.locker.segmented(name, of.parse()?).ttl(ttl).wait(wait)),
+            _ => return Err(Failure::new(format!("nothing to lock: {what}"))),
+        })
+    }
+
+    async fn lock(&mut self, lock: &dyn DistributedLock) -> Outcome<String> {
         match lock.lock().await {
             Ok(guard) => {
                 let fence = guard.fence().to_string();

@@ -1,10 +1,10 @@
 //! Locks and tries, dropped after every number of polls.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lockkit_core::Unlocked;
 
+use super::WAIT;
 use crate::cases::topic;
 use crate::failure::ensure;
 use crate::fixture::{mutex, unlock};
@@ -22,9 +22,6 @@ topic! { "cancellation":
     a_lock_with_a_deadline_can_be_dropped_at_any_poll,
     a_lock_that_is_not_polled_holds_nobody_up,
 }
-
-/// Long enough for several polls, short enough to be waited out.
-const WAIT: Duration = Duration::from_millis(40);
 
 async fn a_lock_that_is_free_can_be_dropped_at_any_poll(f: Arc<Fixture>) -> Outcome {
     let client = f.client().await?;

@@ -1,5 +1,6 @@
 //! The rules of the SPI, asked of the backend itself.
 
+mod changes;
 mod claims;
 mod kinds;
 mod renewals;
@@ -12,7 +13,13 @@ use crate::failure::ensure;
 use crate::{Case, Failure, Outcome};
 
 pub(super) fn cases() -> Vec<Case> {
-    [claims::cases(), renewals::cases(), kinds::cases()].concat()
+    [
+        claims::cases(),
+        renewals::cases(),
+        kinds::cases(),
+        changes::cases(),
+    ]
+    .concat()
 }
 
 pub(in crate::cases) async fn attempt(

@@ -6,8 +6,8 @@ mod setting;
 
 use lockkit_core::{Primitive, Resource};
 
-use crate::fixture::{Waiting, resource};
-use crate::{Case, Client, Fixture, Outcome};
+use crate::fixture::resource;
+use crate::{Case, Client, Fixture, Outcome, Waiting};
 
 pub(super) fn cases() -> Vec<Case> {
     [setting::cases(), counting::cases(), passing::cases()].concat()

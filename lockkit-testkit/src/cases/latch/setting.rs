@@ -120,6 +120,14 @@ async fn who_stood_in_line_passes_even_if_the_latch_is_set_anew_before_it_looks(
         }
     };
     timeout(f.soon(), passed).await??;
+    let again = ticket.attempt().await?;
+    ensure!(
+        matches!(again, Attempt::Held(_)),
+        "passed, and not when asked again, as after a lost answer"
+    );
+    for released in b.release(&[claim.id()]).await {
+        released?;
+    }
     let snapshot = a.inspect(&n).await?;
     ensure!(
         snapshot.holders.is_empty() && snapshot.waiters.is_empty(),

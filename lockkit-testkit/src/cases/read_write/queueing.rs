@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::rw;
 use crate::cases::topic;
 use crate::failure::ensure;
-use crate::fixture::{Waiting, unlock};
-use crate::{Client, Fixture, Outcome};
+use crate::fixture::unlock;
+use crate::{Client, Fixture, Outcome, Waiting};
 
 topic! { "read_write":
     a_writer_in_line_stops_the_readers_behind_it [ReadWrite],

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use super::{available, refused, semaphore, taken};
 use crate::cases::topic;
 use crate::failure::ensure;
-use crate::fixture::{Waiting, unlock};
-use crate::{Client, Failure, Fixture, Outcome};
+use crate::fixture::unlock;
+use crate::{Client, Failure, Fixture, Outcome, Waiting};
 
 topic! { "semaphore":
     no_more_permits_are_out_than_there_are [Semaphore],

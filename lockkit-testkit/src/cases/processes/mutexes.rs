@@ -1,4 +1,4 @@
-//! Other processes: holding, ending, being killed, being stopped.
+//! Mutexes of other processes: holding, ending, being killed, being stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,11 @@ use lockkit_core::{Fence, Unlocked};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::topic;
+use super::{after_crash, killed};
+use crate::cases::topic;
 use crate::failure::ensure;
 use crate::fixture::unlock;
-use crate::{Fixture, History, Outcome, Peer};
+use crate::{Fixture, History, Outcome};
 
 topic! { "processes":
     a_child_excludes_its_parent_until_it_unlocks [Processes],
@@ -56,21 +57,6 @@ async fn a_child_excludes_its_parent_until_it_unlocks(f: Arc<Fixture>) -> Outcom
     );
     unlock(guard).await?;
     child.close().await
-}
-
-/// How soon the locks of a process that has ended are free, and the lease to see that with.
-fn after_crash(f: &Fixture) -> (Duration, Duration) {
-    if f.harness().descriptor().after_crash == "at once" {
-        // Far below the lease.
-        (f.long(), f.soon())
-    } else {
-        (f.lease(), f.lease() * 2 + f.soon())
-    }
-}
-
-async fn killed(f: &Fixture, child: Peer) -> Outcome {
-    f.crashed();
-    child.kill().await
 }
 
 /// How a child ends that is not asked to let go.
@@ -147,7 +133,7 @@ async fn a_killed_waiter_does_not_hold_up_a_fair_line(f: Arc<Fixture>) -> Outcom
     let guard = f.gets(&a.mutex("n").fair()).await?;
     let (lease, bound) = after_crash(&f);
     let mut child = f.peer().await?;
-    child.begin_fair_lock("n", lease, f.long()).await?;
+    child.begin("fair", "n", lease, f.long()).await?;
     f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
         .await?;
     let lock = b.mutex("n").fair();
