@@ -227,6 +227,9 @@ async fn who_waited_when_a_latch_opened_passes_though_it_is_set_anew() {
     one.count_down(&resource, &name).await.unwrap();
     assert!(one.set_latch(&resource, 1).await.unwrap());
     waiter.wait().await;
+    // Its place stays until core knows, in case that the answer was lost.
+    waiter.held().await;
+    assert_eq!(release(&two, &waiter.id).await, Released::Done);
     let late = claim_of(Primitive::Latch, "a", Mode::Shared);
     Try::enter(&one, at_once_of(late)).busy().await;
     one.count_down(&resource, &name).await.unwrap();
