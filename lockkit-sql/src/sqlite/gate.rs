@@ -170,6 +170,10 @@ impl Connection {
             Found::Held(session, fence, segment) => {
                 let grant = session.grant(fence, segment);
                 shared.registry.hold(ask.claim.id(), session);
+                if shared.bell.is_deaf() && shared.registry.counts().holding == 1 {
+                    // From now on there may be news to look for.
+                    shared.bell.stirred.notify_one();
+                }
                 Attempt::Held(grant)
             }
             Found::Passed => {

@@ -298,7 +298,8 @@ fn holder(alive: &mut Alive<'_>, snapshot: &Snapshot, row: &HeldRow) -> Option<H
         fence: Fence::new(row.fence.unsigned_abs()),
         label: Label::decode(&row.label),
         held_for: since(row.since, alive.now_ms),
-        remaining: remaining(alive.now_ms, until),
+        // Stored rounded up; nobody is shown more than was granted.
+        remaining: remaining(alive.now_ms + 1, until),
         detached: row.session.is_none(),
         asked_to_release: row.asked,
     })

@@ -20,6 +20,9 @@ use super::shared::Shared;
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
+/// The same while nobody waits and only news for holders may come.
+const LOOK_FOR_NEWS: Duration = Duration::from_millis(250);
+
 /// How long a session lives before it is listened to although nothing waits. See [`Bell`].
 ///
 /// [`Bell`]: super::bell::Bell
@@ -39,14 +42,20 @@ async fn listen(shared: Weak<Shared>, database: WeakDatabase) {
         };
         let ear = strong.bell.ear();
         let stirred = Arc::clone(&strong.bell.stirred);
-        let looks = strong.bell.is_deaf() && strong.registry.counts().waiting > 0;
+        let counts = strong.registry.counts();
+        let is_deaf = strong.bell.is_deaf();
+        let next_look = match (counts.waiting, counts.holding) {
+            (0, 0) => None,
+            (0, _) => Some(LOOK_FOR_NEWS),
+            _ => Some(pause),
+        };
+        let next_look = next_look.filter(|_| is_deaf);
         let inattentive = strong.bell.is_inattentive();
         drop(strong);
         let looked_after = async {
-            if looks {
-                tokio::time::sleep(pause).await
-            } else {
-                future::pending().await
+            match next_look {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => future::pending().await,
             }
         };
         tokio::select! {

@@ -119,6 +119,30 @@ pub fn at_once(name: &str) -> Claim {
     }
 }
 
+/// A claim of any kind that waits in line.
+pub fn claim_of(primitive: Primitive, name: &str, mode: Mode) -> Claim {
+    Claim {
+        resource: Resource::new(primitive, LockName::new(name).unwrap()),
+        mode,
+        ..claim(name)
+    }
+}
+
+/// The same without waiting.
+pub fn at_once_of(claim: Claim) -> Claim {
+    Claim {
+        wait: false,
+        ..claim
+    }
+}
+
+/// Changes whenever somebody else has written.
+pub async fn data_version(sql: &mut SqliteConnection) -> i64 {
+    let version = sqlx::query_as("PRAGMA data_version").fetch_one(sql);
+    let (version,): (i64,) = version.await.unwrap();
+    version
+}
+
 /// A claim on its way.
 pub struct Try {
     pub id: HoldId,
@@ -221,6 +245,11 @@ pub async fn renew(backend: &Sqlite, id: &HoldId) -> Renewal {
 
 pub async fn inspect(backend: &Sqlite, name: &str) -> Snapshot {
     backend.inspect(&resource(name)).await.unwrap()
+}
+
+/// What an id is about.
+pub async fn inspect_of(backend: &Sqlite, id: &HoldId) -> Snapshot {
+    backend.inspect(id.resource()).await.unwrap()
 }
 
 #[track_caller]
