@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkit_core::{
-    Attempt, Backend, Claim, ErrorKind, HoldId, LockName, Mode, Pick, Primitive, Resource, Snapshot,
+    Attempt, Backend, Claim, ErrorKind, LockName, Mode, Pick, Primitive, Resource, Snapshot,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -33,7 +33,7 @@ topic! { "wake_ups":
 struct Line {
     claims: Vec<Claim>,
     woken: mpsc::UnboundedReceiver<(usize, bool)>,
-    _listeners: JoinSet<()>,
+    listeners: JoinSet<()>,
 }
 
 impl Line {
@@ -67,7 +67,7 @@ impl Line {
         let mut line = Self {
             claims,
             woken,
-            _listeners: listeners,
+            listeners,
         };
         let early = line.woken.try_recv();
         ensure!(early.is_err(), "woken by a newcomer: {early:?}");
@@ -97,7 +97,9 @@ impl Line {
     }
 
     /// Withdraws whoever still waits or holds, from behind so that nobody enters meanwhile.
-    async fn end(self, backend: &Arc<dyn Backend>) -> Outcome {
+    async fn end(mut self, backend: &Arc<dyn Backend>) -> Outcome {
+        // Whoever still listens would take its withdrawal for news, and ask again.
+        self.listeners.shutdown().await;
         for claim in self.claims.iter().rev() {
             release(backend, &claim.id()).await?;
         }
@@ -217,11 +219,7 @@ async fn a_latch_that_opens_wakes_everybody_and_only_then(f: Arc<Fixture>) -> Ou
     backend.count_down(&n, &LockName::new("y")?).await?;
     line.wakes(&f, &[0, 1, 2, 3, 4]).await?;
     // Their places stay until somebody says that they have passed.
-    let ids: Vec<HoldId> = line.claims.iter().map(Claim::id).collect();
-    for released in backend.release(&ids).await {
-        released?;
-    }
-    Ok(())
+    line.end(&backend).await
 }
 
 /// Many wait, every fifth gives up; the others are served in the order in which they stood.
