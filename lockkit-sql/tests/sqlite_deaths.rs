@@ -113,6 +113,21 @@ async fn a_dead_writer_in_line_stops_no_reader_behind_it() {
 }
 
 #[tokio::test]
+async fn who_died_at_a_latch_leaves_nothing_once_somebody_connects() {
+    let store = Store::new();
+    let one = store.client().await;
+    let dying = store.client().await;
+    let latch = queue(&dying, claim_of(Primitive::Latch, "a", Mode::Shared)).await;
+    hold(&dying, one_of_two("reader")).await;
+    drop((latch, dying));
+    // Buried for the sake of another name, which leaves its place at the latch without a session.
+    hold(&one, claim_of(Primitive::ReadWrite, "a", Mode::Exclusive)).await;
+    assert_eq!(store.count("lockkit_waiter").await, 1);
+    let _two = store.client().await;
+    assert_eq!(store.count("lockkit_waiter").await, 0);
+}
+
+#[tokio::test]
 async fn a_stopped_holder_loses_its_permit_with_its_lease() {
     let store = Store::new();
     let child = spawn(&store, "stopped");

@@ -205,7 +205,34 @@ async fn sweep(
             }
         }
     }
+    sweep_latches(sql, writer).await?;
     shared.files.sweep(|id| known.contains(&id));
+    Ok(())
+}
+
+/// Who waits at a latch and has no session any more. Elsewhere whoever comes next in line, or lets
+/// go, takes the dead out; at a latch nobody comes next.
+const ORPHANS: &str = "
+SELECT count(*) FROM lockkit_waiter w
+ WHERE w.key >= 'latch/' AND w.key < 'latch0'
+   AND NOT EXISTS (SELECT 1 FROM lockkit_session s WHERE s.id = w.session)";
+
+const STRIKE_ORPHANS: &str = "
+BEGIN IMMEDIATE;
+DELETE FROM lockkit_waiter
+ WHERE key >= 'latch/' AND key < 'latch0'
+   AND NOT EXISTS (SELECT 1 FROM lockkit_session s WHERE s.id = lockkit_waiter.session);
+UPDATE lockkit_lock
+   SET queued = (SELECT count(*) FROM lockkit_waiter w WHERE w.key = lockkit_lock.key)
+ WHERE key >= 'latch/' AND key < 'latch0';
+COMMIT";
+
+async fn sweep_latches(sql: &mut SqliteConnection, writer: &mut Writer) -> Result<(), Fault> {
+    let (orphans,): (i64,) = sqlx::query_as(ORPHANS).fetch_one(&mut *sql).await?;
+    if orphans > 0 {
+        let _turn = writer.turn().await?;
+        sqlx::raw_sql(STRIKE_ORPHANS).execute(sql).await?;
+    }
     Ok(())
 }
 

@@ -2,33 +2,25 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use lockkit_core::{Clock, Error, ErrorKind, Guard, HoldId, Instant, Locker, Mode, Result};
+use lockkit_core::{Clock, Error, ErrorKind, Guard, Instant, Locker, Mode, Result};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{sleep, timeout};
 
 use super::plan::{Topic, lease};
+use super::pool::{Detached, Pool};
 use super::record::{Grant, Log, Record};
-
-/// A detached hold that whoever comes by may release.
-#[derive(Debug)]
-pub(super) struct Detached {
-    pub(super) id: HoldId,
-    pub(super) hold: u64,
-    /// Until when it may be believed in.
-    pub(super) until: Instant,
-}
 
 /// What the actors of one process share.
 #[derive(Clone, Debug)]
 pub(super) struct Scene {
     pub(super) topic: Topic,
     pub(super) log: Arc<Log>,
-    pub(super) detached: Arc<Mutex<Vec<Detached>>>,
+    pub(super) detached: Arc<Pool>,
     /// When the storm began, on the backend's clock, the same for all processes.
     pub(super) began: Instant,
     pub(super) ends: Instant,
@@ -205,8 +197,7 @@ impl Actor {
         if let Some(id) = self.perform(guard.detach(ttl)).await {
             let until = asked + ttl;
             self.still_there(hold, until);
-            let mut detached = locked(&self.scene.detached);
-            detached.push(Detached { id, hold, until });
+            self.scene.detached.put(Detached { id, hold, until });
         }
     }
 
@@ -219,8 +210,7 @@ impl Actor {
     }
 
     async fn release_detached(&mut self) {
-        let mine = locked(&self.scene.detached).pop();
-        if let Some(Detached { id, hold, until }) = mine {
+        if let Some(Detached { id, hold, until }) = self.scene.detached.take() {
             let pause = self.millis(100);
             sleep(pause).await;
             self.still_there(hold, until);
@@ -228,10 +218,6 @@ impl Actor {
             self.perform(locker.release(&id)).await;
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Drops `operation` after so many polls, unless it is done before.

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::actor::{Actor, Part, Scene};
 use super::plan::{Topic, lease};
+use super::pool::Pool;
 use super::record::{Log, Record, read};
 use super::storm::{client, trouble};
 use crate::failure::ensure;
@@ -24,6 +25,9 @@ pub(super) const CHILD_ARGUMENT: &str = "lockkit-testkit-model";
 
 /// How many actors a process has.
 const ACTORS: u32 = 4;
+
+/// The directory of what is detached, beside the files of the children.
+const POOL: &str = "detached";
 
 /// How long a child may take to end after the storm.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,6 +58,7 @@ pub(super) async fn processes(
         .url()
         .ok_or_else(|| Failure::new("the harness has no url"))?;
     let program = harness.peer()?;
+    std::fs::create_dir_all(files.join(POOL))?;
     let mut rng = StdRng::seed_from_u64(seed);
     let mut written = Vec::new();
     let mut start = |slot: u32, incarnation: u32| -> Outcome<Child> {
@@ -136,6 +141,10 @@ where
 }
 
 impl Orders {
+    fn pool(&self) -> PathBuf {
+        self.file.with_file_name(POOL)
+    }
+
     fn read() -> Outcome<Self> {
         let mut words = std::env::args().skip(2);
         let mut word = || words.next().ok_or_else(|| Failure::new("too few orders"));
@@ -159,13 +168,13 @@ async fn act<F>(orders: Orders, connect: impl FnOnce(String) -> F) -> Outcome
 where
     F: Future<Output = lockkit_core::Result<Box<dyn Backend>>>,
 {
-    let wire = Wire::new(connect(orders.url).await?.into());
+    let wire = Wire::new(connect(orders.url.clone()).await?.into());
     let descriptor = wire.descriptor().clone();
     let locker = client(&wire, &descriptor)?;
     let scene = Scene {
         topic: orders.topic,
         log: Arc::new(Log::to(&orders.file)?),
-        detached: Arc::default(),
+        detached: Arc::new(Pool::Shared(orders.pool())),
         began: orders.began,
         ends: orders.ends,
     };

@@ -16,6 +16,7 @@ mod child;
 mod judge;
 mod latches;
 mod plan;
+mod pool;
 mod record;
 mod roles;
 mod storm;

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::actor::Scene;
 use super::judge::judge;
 use super::plan::{PERMITS, SEGMENTS, Topic};
+use super::pool::Pool;
 use super::record::{Log, Record};
 use super::{child, storm};
 use crate::failure::ensure;
@@ -90,7 +91,7 @@ fn run(crowd: Crowd, topic: Topic, harness: impl Harness) -> Outcome {
         let scene = Scene {
             topic,
             log: Arc::new(Log::in_memory()),
-            detached: Arc::default(),
+            detached: Arc::new(Pool::in_memory()),
             began,
             ends: began + Duration::from_secs(length),
         };
