@@ -5,7 +5,6 @@ use lockkit_core::{Converted, Error, ErrorKind, Fence, HoldId, Mode};
 use super::connection::Connection;
 use super::descriptor::DRIVER;
 use super::error::Fault;
-use super::hall::Stand;
 use super::kind::Kind;
 use super::transaction::Transaction;
 
@@ -44,7 +43,9 @@ async fn convert(
         }
         (Mode::Exclusive, Mode::Shared) => hall.holds[at].fence,
         (Mode::Shared, Mode::Exclusive) => {
-            if hall.holds.len() > 1 || somebody_waits(transaction, &key).await? {
+            // Takes the dead out of the line, who might hide that somebody else may enter.
+            transaction.advance(&key, primitive, &mut hall).await?;
+            if hall.holds.len() > 1 || hall.queued > 0 {
                 return Ok(Converted::Busy);
             }
             let (fence,): (i64,) = sqlx::query_as(
@@ -73,20 +74,6 @@ async fn convert(
     hall.holds[at].fence = fence;
     transaction.advance(&key, primitive, &mut hall).await?;
     Ok(Converted::Done(self::fence(fence)))
-}
-
-/// Whether anybody in line lives; takes the dead out who stand before.
-async fn somebody_waits(transaction: &mut Transaction<'_>, key: &str) -> Result<bool, Fault> {
-    loop {
-        let first = Stand::line(transaction.sql, key, i64::MAX, 1).await?;
-        let Some(first) = first.first() else {
-            return Ok(false);
-        };
-        if !transaction.bury_if_dead(first.session, first.until).await? {
-            return Ok(true);
-        }
-        transaction.strike(key, first.ticket).await?;
-    }
 }
 
 const fn fence(stored: i64) -> Fence {

@@ -187,18 +187,9 @@ impl Connection {
                 })
             }
             Found::Busy { until, place } => {
-                if let (Some(waiting), Some((session, place))) = (&ask.waiting, place) {
-                    let Place {
-                        ticket,
-                        rung,
-                        mut behind,
-                    } = place;
-                    behind.retain(|id| !shared.registry.owns(*id));
-                    waiting.stand(Some(Place {
-                        ticket,
-                        rung,
-                        behind,
-                    }));
+                if let (Some(waiting), Some((session, mut place))) = (&ask.waiting, place) {
+                    place.behind.retain(|id| !shared.registry.owns(*id));
+                    waiting.stand(Some(place));
                     shared.registry.stand(ask.claim.attempt, &session);
                 }
                 let now_ms = millis(Clock::Boot.now());
@@ -321,6 +312,7 @@ fn busy(view: &View, session: Arc<Session>, ticket: i64, rung: i64) -> Found {
         ticket,
         rung,
         behind: view.predecessor().into_iter().collect(),
+        until,
     };
     Found::Busy {
         until,

@@ -45,6 +45,8 @@ pub(super) struct Place {
     /// Whose death makes it worth to look: the session of whoever is next before it in line, or
     /// else of every holder, as far as they are other processes'.
     pub(super) behind: Vec<SessionId>,
+    /// When the first of those who stand in the way ends, as far as it was told to who waits.
+    pub(super) until: Option<i64>,
 }
 
 impl Waiting {

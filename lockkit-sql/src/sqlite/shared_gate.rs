@@ -10,7 +10,7 @@ use super::error::Fault;
 use super::gate::{Ask, Found};
 use super::hall::{Hall, Owner, Stand};
 use super::registry::Place;
-use super::session::{Session, millis, ttl_ms};
+use super::session::{Session, millis, remaining, ttl_ms};
 use super::transaction::Transaction;
 
 /// Everything about a claim's turn that can be read.
@@ -44,6 +44,9 @@ impl Connection {
         let shared = self.shared();
         let session = shared.registry.session(ttl_ms(claim.ttl));
         let sql = self.read().await?;
+        // First of all: what happens to it from now on is told by its bell, so whatever else is
+        // read may be newer, never older.
+        let place = ask.place(sql).await?;
         let Some(hall) = Hall::read(sql, key).await? else {
             return Ok(Found::Unclear);
         };
@@ -71,7 +74,7 @@ impl Connection {
         if owners.into_iter().any(is_over) {
             return Ok(Found::Unclear);
         }
-        let outlook = Outlook::read(sql, &hall, ask).await?;
+        let outlook = Outlook::read(sql, &hall, ask, place).await?;
         if claim.resource.primitive() == Primitive::Latch {
             return Ok(match (&outlook.place, hall.is_open()) {
                 (None, true) => Found::Passed,
@@ -132,13 +135,21 @@ pub(super) async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Resu
             let segment = segment(&hall, mode);
             return Ok(Found::Held(session, fence, segment));
         }
-        let mut outlook = Outlook::read(transaction.sql, &hall, ask).await?;
+        let place = match hall.queued {
+            0 => None,
+            _ => ask.place(transaction.sql).await?,
+        };
+        let mut outlook = Outlook::read(transaction.sql, &hall, ask, place).await?;
         if let Some(place) = &outlook.place {
             if place.passed {
                 return Ok(Found::Passed);
             }
             if place.session != Some(session.id) {
+                // Of a session that is over. Others may have waited behind it.
                 transaction.strike(key, place.ticket).await?;
+                hall.queued -= 1;
+                transaction.tell_next(key, place.ticket).await?;
+                transaction.advance(key, primitive, &mut hall).await?;
                 continue;
             }
         }
@@ -152,6 +163,7 @@ pub(super) async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Resu
                 continue;
             }
             if let Some(mode) = outlook.entry(&hall, ask)? {
+                let is_followed = hall.sessions().contains(&session.id);
                 let fence = transaction
                     .admit(key, claim, mode, &session, &mut hall)
                     .await?;
@@ -161,6 +173,10 @@ pub(super) async fn decide(transaction: &mut Transaction<'_>, ask: &Ask) -> Resu
                 }
                 // It may leave room for the next in line as well.
                 transaction.advance(key, primitive, &mut hall).await?;
+                if hall.queued > 0 && !is_followed {
+                    // It came past whoever is first in line, who has one more to watch.
+                    transaction.tell_next(key, -1).await?;
+                }
                 return Ok(Found::Held(session, fence, mode.segment()));
             }
         }
@@ -206,20 +222,32 @@ fn segment(hall: &Hall, mode: Mode) -> Option<u32> {
     hall.size.and_then(|_| mode.segment())
 }
 
+impl Ask {
+    /// Its place in line, if it may have one.
+    async fn place(&self, sql: &mut SqliteConnection) -> Result<Option<Stand>, Fault> {
+        if !self.again || self.waiting.is_none() {
+            return Ok(None);
+        }
+        Stand::of(sql, &self.key, self.claim.attempt, self.ticket()).await
+    }
+}
+
 impl Outlook {
     /// Reads no more of the line than decides.
-    async fn read(sql: &mut SqliteConnection, hall: &Hall, ask: &Ask) -> Result<Self, Fault> {
+    async fn read(
+        sql: &mut SqliteConnection,
+        hall: &Hall,
+        ask: &Ask,
+        place: Option<Stand>,
+    ) -> Result<Self, Fault> {
         let Ask { claim, key, .. } = ask;
         let mut outlook = Self {
-            place: None,
+            place,
             nearest: None,
             before: Vec::new(),
         };
         if hall.queued == 0 {
             return Ok(outlook);
-        }
-        if ask.again && ask.waiting.is_some() {
-            outlook.place = Stand::of(sql, key, claim.attempt, ask.ticket()).await?;
         }
         if claim.resource.primitive() == Primitive::Latch {
             return Ok(outlook);
@@ -277,13 +305,15 @@ impl Outlook {
             None => hall.sessions(),
         };
         let until = nearest.and_then(|nearest| nearest.until);
+        let until = hall.until().into_iter().chain(until).min();
         let place = Place {
             ticket: place.ticket,
             rung: place.rung,
             behind,
+            until,
         };
         Found::Busy {
-            until: hall.until().into_iter().chain(until).min(),
+            until,
             place: Some((session, place)),
         }
     }
@@ -295,12 +325,35 @@ fn mode_now(hall: &Hall, mode: Mode) -> Mode {
 }
 
 /// Whether a claim in line has reason to try again. A place moves up, and those before it change,
-/// without its turn having come: then it only has others to watch.
+/// without its turn having come: then it only has others to watch. But if one of those ends much
+/// sooner than was told, it has to be told when to look.
 pub(super) async fn is_worth_it(connection: &mut Connection, ask: &Ask) -> Result<bool, Fault> {
-    let found = connection.look_shared(ask).await?;
-    if let Found::Busy { place: Some(_), .. } = found {
-        let _: Attempt = connection.note(ask, found);
-        return Ok(false);
+    let told = ask
+        .waiting
+        .as_ref()
+        .and_then(|waiting| waiting.place()?.until);
+    let mut found = connection.look_shared(ask).await?;
+    let Found::Busy {
+        place: Some((_, place)),
+        ..
+    } = &mut found
+    else {
+        return Ok(true);
+    };
+    let is_sooner = ends_much_sooner(place.until, told);
+    if !is_sooner {
+        place.until = told;
     }
-    Ok(true)
+    let _: Attempt = connection.note(ask, found);
+    Ok(is_sooner)
+}
+
+/// The beats of sessions move every end a little, which is nothing to wake anybody for.
+fn ends_much_sooner(until: Option<i64>, told: Option<i64>) -> bool {
+    let now_ms = millis(Clock::Boot.now());
+    match (until, told) {
+        (Some(until), Some(told)) => remaining(now_ms, until) * 2 < remaining(now_ms, told),
+        (until, None) => until.is_some(),
+        (None, _) => false,
+    }
 }

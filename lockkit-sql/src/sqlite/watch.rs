@@ -171,9 +171,14 @@ async fn look(shared: &Arc<Shared>, database: &WeakDatabase) -> bool {
     for (_, waiting) in shared.registry.waiting() {
         let behind = waiting.place().map_or_else(Vec::new, |place| place.behind);
         let is_over = |session: &SessionId| shared.files.is_abandoned(*session);
+        // Whoever found it dead first has removed its file.
+        let is_missing = |session: &SessionId| !shared.files.has(*session);
         if behind.iter().any(is_over) {
             waiting.changed.notify_one();
             found = true;
+        } else if behind.iter().any(is_missing) {
+            // It lives if the file was only tidied away, so look as seldom as otherwise.
+            waiting.changed.notify_one();
         }
     }
     found

@@ -79,11 +79,16 @@ impl Store {
 
     /// The files of sessions.
     pub fn session_files(&self) -> usize {
+        self.session_paths().len()
+    }
+
+    pub fn session_paths(&self) -> Vec<PathBuf> {
         let dir = self.dir.path().join("locks.db.sessions");
         std::fs::read_dir(dir)
             .unwrap()
-            .filter(|entry| entry.as_ref().unwrap().file_name() != "writer")
-            .count()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| !path.ends_with("writer"))
+            .collect()
     }
 }
 
