@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockkit_core::{
-    AttemptId, Backend, Claim, DistributedLock, Fence, Guard, Label, LockName, Locker,
-    LockerOptions, Mode, Notices, Order, Primitive, Resource, Snapshot, Unlocked,
+    AttemptId, Backend, Claim, Guard, Label, LockName, Locker, LockerOptions, Mode, Notices, Order,
+    Primitive, Resource, Unlocked,
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::failure::ensure;
-use crate::{Client, Failure, Harness, History, Outcome, Peer, Time, Waiting, Wire};
+use crate::{Client, Failure, Harness, History, Outcome, Peer, Time, Wire};
 
 /// The service of one case, and the clients made so far. All are closed when the case has ended,
 /// and then nothing may be left on the service.
@@ -165,121 +165,6 @@ impl Fixture {
             attempt: AttemptId::random(),
             label: Label::process(),
             wait: true,
-        }
-    }
-
-    /// Locks what must be free, or become free soon, and gives it back: the way to see that
-    /// nothing is in the way. Tells the fence.
-    ///
-    /// # Errors
-    ///
-    /// If it is not free within [`soon`](Self::soon).
-    #[track_caller]
-    pub fn passes<L: DistributedLock + Clone>(
-        &self,
-        lock: &L,
-    ) -> impl Future<Output = Outcome<Fence>> + Send + use<L> {
-        let guard = self.gets(lock);
-        async move {
-            let guard = guard.await?;
-            let fence = guard.fence();
-            unlock(guard).await?;
-            Ok(fence)
-        }
-    }
-
-    /// Locks what must be free, or become free soon.
-    ///
-    /// # Errors
-    ///
-    /// If it is not free within [`soon`](Self::soon).
-    #[track_caller]
-    pub fn gets<L: DistributedLock + Clone>(
-        &self,
-        lock: &L,
-    ) -> impl Future<Output = Outcome<Guard>> + Send + use<L> {
-        let lock = lock.clone();
-        self.is_done(async move { lock.lock().await })
-    }
-
-    /// Awaits what must be done soon.
-    ///
-    /// # Errors
-    ///
-    /// If it is not done within [`soon`](Self::soon), or fails.
-    #[track_caller]
-    pub fn is_done<T, F>(&self, call: F) -> impl Future<Output = Outcome<T>> + Send + use<T, F>
-    where
-        F: Future<Output = lockkit_core::Result<T>> + Send,
-    {
-        let bound = self.soon();
-        let late = Failure::new(format!("not done after {bound:?}"));
-        async move {
-            match timeout(bound, call).await {
-                Ok(outcome) => Ok(outcome?),
-                Err(_) => Err(late),
-            }
-        }
-    }
-
-    /// Starts a call that has to wait, and returns once it stands in line, behind whoever does.
-    ///
-    /// # Errors
-    ///
-    /// If it does not stand in line within [`soon`](Self::soon).
-    pub async fn queues<T: Send + 'static>(
-        &self,
-        client: &Client,
-        resource: &Resource,
-        call: impl Future<Output = lockkit_core::Result<T>> + Send + 'static,
-    ) -> Outcome<Waiting<T>> {
-        let before = client.inspect(resource).await?.waiters.len();
-        let call = tokio::spawn(call);
-        let more = |snapshot: &Snapshot| snapshot.waiters.len() > before;
-        self.until_of(client, resource, "one waiter more", more)
-            .await?;
-        Ok(Waiting::new(call, self.soon()))
-    }
-
-    /// Waits until the state of a mutex is as it must become.
-    ///
-    /// # Errors
-    ///
-    /// If it is not so within [`soon`](Self::soon).
-    pub async fn until(
-        &self,
-        client: &Client,
-        name: &str,
-        what: &str,
-        so: impl Fn(&Snapshot) -> bool + Send,
-    ) -> Outcome<Snapshot> {
-        self.until_of(client, &mutex(name)?, what, so).await
-    }
-
-    /// Waits until the state of a resource is as it must become.
-    ///
-    /// # Errors
-    ///
-    /// If it is not so within [`soon`](Self::soon).
-    pub async fn until_of(
-        &self,
-        client: &Client,
-        resource: &Resource,
-        what: &str,
-        so: impl Fn(&Snapshot) -> bool + Send,
-    ) -> Outcome<Snapshot> {
-        let end = Instant::now() + self.soon();
-        loop {
-            let snapshot = client.inspect(resource).await?;
-            if so(&snapshot) {
-                return Ok(snapshot);
-            }
-            ensure!(
-                Instant::now() < end,
-                "not {what} after {:?}: {snapshot:?}",
-                self.soon()
-            );
-            sleep(Duration::from_millis(5)).await;
         }
     }
 

@@ -34,6 +34,7 @@
 mod case;
 mod cases;
 mod client;
+mod expect;
 mod failure;
 mod fixture;
 mod harness;
