@@ -216,14 +216,14 @@ impl Guard {
     /// use lockkit_core::{Locker, Memory};
     ///
     /// let locker = Locker::new(Memory::new())?;
-    /// let guard = locker.mutex("index").lock().await?;
-    /// let resource = guard.id().resource().clone();
+    /// let index = locker.mutex("index");
+    /// let guard = index.lock().await?;
     /// let work = tokio::spawn(async move {
     ///     // … one piece of work after the other, until somebody needs the lock …
     ///     guard.revocation_requested().await;
     ///     guard.unlock().await
     /// });
-    /// assert_eq!(locker.request_release(&resource).await?, 1);
+    /// assert_eq!(locker.request_release(&index.resource()?).await?, 1);
     /// assert!(work.await.is_ok());
     /// # Ok(())
     /// # }

@@ -57,6 +57,7 @@ impl Latch {
     }
 
     choices!(ttl);
+    choices!(resource);
     choices!(label);
 
     /// Sets the count, if nobody is counting: `false`, and no change, while the latch is closed.

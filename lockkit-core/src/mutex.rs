@@ -52,6 +52,7 @@ impl Mutex {
     }
 
     choices!(lease);
+    choices!(resource);
     choices!(wait);
     choices!(owner);
 

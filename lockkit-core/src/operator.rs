@@ -23,8 +23,9 @@ impl Locker {
     /// use lockkit_core::{Locker, Memory};
     ///
     /// let locker = Locker::new(Memory::new())?;
-    /// let guard = locker.mutex("report").label("nightly").lock().await?;
-    /// let snapshot = locker.inspect(guard.id().resource()).await?;
+    /// let report = locker.mutex("report").label("nightly");
+    /// let guard = report.lock().await?;
+    /// let snapshot = locker.inspect(&report.resource()?).await?;
     /// let holder = &snapshot.holders[0];
     /// println!("{} for {:?}, {:?} left", holder.label, holder.held_for, holder.remaining);
     /// assert_eq!(holder.fence, guard.fence());

@@ -79,6 +79,7 @@ impl ReadWriteLock {
     }
 
     choices!(lease);
+    choices!(resource);
     choices!(wait);
     choices!(owner);
 

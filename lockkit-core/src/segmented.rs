@@ -64,6 +64,7 @@ impl SegmentedLock {
     }
 
     choices!(lease);
+    choices!(resource);
     choices!(wait);
 
     /// How many segments there are.

@@ -62,6 +62,7 @@ impl Semaphore {
     }
 
     choices!(lease);
+    choices!(resource);
     choices!(wait);
 
     /// How many permits [`acquire`](Self::acquire) takes at once, and

@@ -188,6 +188,18 @@ macro_rules! choices {
             self
         }
     };
+    (resource) => {
+        /// What this is about, for [`Locker::inspect`](crate::Locker::inspect),
+        /// [`request_release`](crate::Locker::request_release) and the like.
+        ///
+        /// # Errors
+        ///
+        /// [`InvalidName`](crate::ErrorKind::InvalidName) for a bad name,
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) if the backend has no such primitive.
+        pub fn resource(&self) -> Result<crate::Resource> {
+            self.terms.resource()
+        }
+    };
     (wait) => {
         /// How long to wait at most, instead of for ever. Zero is one attempt.
         pub const fn wait(mut self, wait: Duration) -> Self {
