@@ -1,5 +1,6 @@
 //! Who has to be woken, or told whom to watch, when others die, come past, or end sooner.
 #![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 
