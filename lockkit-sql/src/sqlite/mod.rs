@@ -22,6 +22,7 @@ mod inspect;
 mod kind;
 mod latch;
 mod news;
+mod outlook;
 mod queue;
 mod registry;
 mod release;
