@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -41,15 +42,11 @@ impl Process {
             .arg(directory)
             .args(command)
             .current_dir(directory)
+            // Out of reach of a Ctrl-C, which is the owner's to act on.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stderr(output.try_clone()?)
             .stdout(output);
-        #[cfg(unix)]
-        {
-            // Out of reach of a Ctrl-C, which is the owner's to act on.
-            use std::os::unix::process::CommandExt;
-            shell.process_group(0);
-        }
         let mut child = shell.spawn().context("cannot start `sh`")?;
         let leash = child.stdin.take();
         Ok(Self { child, leash })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -11,6 +11,13 @@ use super::builder::{PROGRAM, RedisBuilder};
 use super::cli::Cli;
 use crate::patience::until;
 use crate::process::{Process, tail};
+
+/// What cannot stand for itself in the login of a URL.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A Redis server (or sentinel) of one's own on loopback. Dropping it ends it at once and removes
 /// its directory.
@@ -76,8 +83,8 @@ impl RedisServer {
     /// The same with another user's name and password.
     #[must_use]
     pub fn url_of(&self, user: &str, password: &str) -> String {
-        let user = utf8_percent_encode(user, NON_ALPHANUMERIC);
-        let password = utf8_percent_encode(password, NON_ALPHANUMERIC);
+        let user = utf8_percent_encode(user, RESERVED);
+        let password = utf8_percent_encode(password, RESERVED);
         self.url_with(&format!("{user}:{password}@"))
     }
 

@@ -57,7 +57,7 @@ impl RedisSet {
         })
     }
 
-    /// What tests want to know, by the names in [`env`].
+    /// What tests want to know, by the names in [`mod@env`].
     #[must_use]
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let ca = self.tls.ca().unwrap_or_default();
