@@ -30,6 +30,7 @@ end
 
 local place = place_of(hall, attempt)
 if place then
+  place.client = ARGV[9]
   line_up(hall, attempt, place)
 end
 -- First whoever is before: a holder may have died, or the first in line.
