@@ -1,4 +1,4 @@
--- Takes a read-write lock, permits, or a segment, or a place in line for it. After hall.lua. No
+-- Takes a read-write lock, permits, or a segment, or a place in line for it. After hall.lua and turn.lua. No
 -- flags: not under memory pressure, for it makes something new.
 --
 -- KEYS  1 h, 2 x, 3 q, 4 w, 5 z, 6 fence counter of the bucket, 7 server of the bucket
@@ -10,22 +10,18 @@
 local hall = open(1, ARGV[7], ARGV[8])
 local attempt, ttl, mode, order = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
-local function grant(record)
-  local hold = read_hold(record)
-  if sub(hold.mode, 1, 1) == 'o' then
-    return { hold.fence, number_of(hold.mode) }
-  end
-  return hold.fence
+local function grant(fence, held)
+  return sub(held, 1, 1) == 'o' and { fence, number_of(held) } or fence
 end
 
 settle(hall)
-local record = call('HGET', hall.h, attempt)
+local record = hall.n > 0 and call('HGET', hall.h, attempt)
 if record then
   -- The answer to an earlier request was lost, or the message about it.
-  local lease = read_hold(record).ttl
-  call('ZADD', hall.x, hall.now + lease, attempt)
-  keep_holds(hall, lease)
-  return grant(record)
+  local hold = read_hold(record)
+  call('ZADD', hall.x, hall.now + hold.ttl, attempt)
+  keep_holds(hall, hold.ttl)
+  return grant(hold.fence, hold.mode)
 end
 
 local place = place_of(hall, attempt)
@@ -38,7 +34,8 @@ advance(hall, attempt)
 if place then
   record = call('HGET', hall.h, attempt)
   if record then
-    return grant(record)
+    local hold = read_hold(record)
+    return grant(hold.fence, hold.mode)
   end
 end
 
@@ -56,14 +53,15 @@ end
 
 if not place then
   -- Nobody in line wants a segment that is still free: whoever did has it by now.
-  local passes = order == 'b' or ARGV[3]:find('^[ao]') or call('EXISTS', hall.q) == 0
+  local passes = order == 'b' or ARGV[3]:find('^[ao]') or hall.is_nobody_waiting
   local held = passes and fits(hall, mode, {})
   if (held or ARGV[5] == 'w') and ARGV[6] ~= '' and not size then
     call('SET', hall.z, ARGV[6])
   end
   if held then
-    add(hall, attempt, held, ttl, ARGV[9], ARGV[10], token(hall, held))
-    return grant(call('HGET', hall.h, attempt))
+    local fence = token(hall, held)
+    add(hall, attempt, held, ttl, ARGV[9], ARGV[10], fence)
+    return grant(fence, held)
   end
   if ARGV[5] == 'w' then
     sweep(hall)

@@ -1,5 +1,5 @@
 -- Makes a writer a reader, which lets in the readers who come next, or a reader a writer, if nobody
--- else reads and nobody waits. After hall.lua. Flags: allow-oom.
+-- else reads and nobody waits. After hall.lua and turn.lua. Flags: allow-oom.
 --
 -- KEYS  1 h, 2 x, 3 q, 4 w, 5 z, 6 fence counter of the bucket, 7 server of the bucket
 -- ARGV  1 attempt, 2 mode (`x` | `s`), 3 run, 4 inbox prefix
@@ -18,7 +18,7 @@ if hold.mode == mode then
   return hold.fence
 end
 if mode == 'x' then
-  if hall.n > 1 or call('EXISTS', hall.q) == 1 then
+  if hall.n > 1 or not hall.is_nobody_waiting then
     return -1
   end
   hold.fence = next_number(hall)

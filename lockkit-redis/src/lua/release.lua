@@ -1,5 +1,5 @@
 -- Lets holds and places in line of one resource go, and lets in who comes next. Also withdraws places
--- at a latch. After hall.lua. Flags: allow-oom.
+-- at a latch. After hall.lua and turn.lua. Flags: allow-oom.
 --
 -- KEYS  1 h, 2 x, 3 q, 4 w, 5 z, 6 fence counter of the bucket, 7 server of the bucket
 -- ARGV  1 run, 2 inbox prefix, 3 key of the resource if they are taken away by an operator, else '';

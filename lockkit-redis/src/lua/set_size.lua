@@ -1,4 +1,4 @@
--- Changes how many permits or segments there are. After hall.lua. Flags: allow-oom.
+-- Changes how many permits or segments there are. After hall.lua and turn.lua. Flags: allow-oom.
 --
 -- KEYS  1 h, 2 x, 3 q, 4 w, 5 z, 6 fence counter of the bucket, 7 server of the bucket
 -- ARGV  1 size, 2 `idle` only if nobody holds or waits | `any`, 3 run, 4 inbox prefix
@@ -8,7 +8,7 @@ local hall = open(1, ARGV[3], ARGV[4])
 settle(hall)
 if ARGV[2] == 'idle' then
   advance(hall)
-  if hall.n > 0 or call('EXISTS', hall.q) == 1 then
+  if hall.n > 0 or not hall.is_nobody_waiting then
     return 0
   end
 end

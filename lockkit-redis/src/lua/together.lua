@@ -1,4 +1,4 @@
--- Takes several resources of any kinds but latches: all, or none. After hall.lua. No flags: not under
+-- Takes several resources of any kinds but latches: all, or none. After hall.lua and turn.lua. No flags: not under
 -- memory pressure, for it makes something new.
 --
 -- KEYS  for each claim 1 h, 2 x, 3 q, 4 w, 5 z, 6 fence counter of its bucket, 7 server of its bucket;
@@ -45,7 +45,7 @@ for i = 1, #KEYS / 7 do
     end
     hall.size = tonumber(claim.size)
     claim.is_first = claim.size ~= '' and not stored
-    local passes = claim.order == 'b' or match(claim.mode, '^[ao]') or call('EXISTS', hall.q) == 0
+    local passes = claim.order == 'b' or match(claim.mode, '^[ao]') or hall.is_nobody_waiting
     claim.held = passes and fits(hall, claim.mode, {})
     if not claim.held then
       return {}
