@@ -5,8 +5,8 @@
 -- ARGV  1 attempt, 2 lease in ms, 3 mode, 4 `f` fair | `b` barging, 5 `w` to wait in line, 6 size or
 --       '', 7 run, 8 inbox prefix, 9 client, 10 label
 -- Gives the fence (0 or more) if held, {fence, segment} of a segmented lock; else less than 0: minus
--- the ms after which to ask again. Errors: MISMATCH <stored> for a newcomer with another size,
--- LOWERED <stored> for a place that asks for more permits than there are now.
+-- the ms after which to ask again; {'MISMATCH', stored} for a newcomer with another size, and
+-- {'LOWERED', stored} for a place that asks for more permits than there are now.
 local hall = open(1, ARGV[7], ARGV[8])
 local attempt, ttl, mode, order = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
@@ -43,9 +43,9 @@ local size = ARGV[6] ~= '' and call('GET', hall.z)
 if size then
   hall.size = tonumber(size)
   if not place and size ~= ARGV[6] then
-    return redis.error_reply('MISMATCH ' .. size)
+    return { 'MISMATCH', size }
   elseif place and sub(mode, 1, 1) == 'p' and number_of(mode) > hall.size then
-    return redis.error_reply('LOWERED ' .. size)
+    return { 'LOWERED', size }
   end
 elseif ARGV[6] ~= '' then
   hall.size = tonumber(ARGV[6])

@@ -5,8 +5,8 @@
 --       for a mutex, 1 is the hold, and 2 and 5 are of no use
 -- ARGV  1 inbox prefix, 2 client; then for each claim 1 attempt, 2 lease in ms, 3 mode (`m` for a
 --       mutex), 4 `f` fair | `b` barging, 5 size or '', 6 run, 7 label
--- Gives {fence, segment or -1, ...} for each claim in order, or {} if one of them cannot enter. Error:
--- MISMATCH <stored>.
+-- Gives {fence, segment or -1, ...} for each claim in order; {} if one of them cannot enter; or
+-- {'MISMATCH', stored, which claim} for one with another size.
 local claims = {}
 for i = 1, #KEYS / 7 do
   local arg = 7 * i - 5
@@ -41,7 +41,7 @@ for i = 1, #KEYS / 7 do
     advance(hall)
     local stored = claim.size ~= '' and call('GET', hall.z)
     if stored and stored ~= claim.size then
-      return redis.error_reply('MISMATCH ' .. stored)
+      return { 'MISMATCH', stored, i }
     end
     hall.size = tonumber(claim.size)
     claim.is_first = claim.size ~= '' and not stored
