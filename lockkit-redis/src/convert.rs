@@ -20,12 +20,7 @@ impl Shared {
         let keys = self.prefix.keys(id.resource());
         let attempt = id.attempt();
         let (mode, inbox) = (text(mode), self.inbox_of(&keys));
-        let args = [
-            (&attempt).into(),
-            (&mode).into(),
-            Arg::Run,
-            (&inbox).into(),
-        ];
+        let args = [(&attempt).into(), (&mode).into(), Arg::Run, (&inbox).into()];
         let script = &self.scripts.convert;
         let reply = self
             .eval(Lane::Work, script, &hall_keys(&keys), &args, keys.bucket)

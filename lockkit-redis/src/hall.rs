@@ -18,6 +18,7 @@ impl Shared {
     /// Takes a hold or a place in line.
     pub(crate) async fn attempt_hall(&self, claim: &Claim) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
+        self.listen(claim, keys.bucket).await?;
         let ttl = milliseconds(claim.ttl).to_string();
         let (mode, size) = (text(claim.mode), size_text(claim.mode));
         let (inbox, label) = (self.inbox_of(&keys), claim.label.encode());

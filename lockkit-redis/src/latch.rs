@@ -13,6 +13,7 @@ impl Shared {
     /// Passes a latch, or takes a place in line before it.
     pub(crate) async fn attempt_latch(&self, claim: &Claim) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
+        self.listen(claim, keys.bucket).await?;
         let ttl = milliseconds(claim.ttl).to_string();
         let label = claim.label.encode();
         let parts = [

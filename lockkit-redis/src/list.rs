@@ -1,6 +1,7 @@
 //! Looking at all resources, for people.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
@@ -35,9 +36,9 @@ impl Shared {
             self.scan(&live, &pattern, &mut resources).await?;
         }
         resources.retain(|resource| resource.name().as_str().starts_with(prefix));
-        let looks = iter(&resources).map(|resource| self.inspect(resource));
-        let mut looks = looks.buffered(AT_ONCE);
         let mut snapshots = Vec::with_capacity(resources.len());
+        let looks = iter(resources).map(|resource| async move { self.inspect(&resource).await });
+        let mut looks = pin!(looks.buffered(AT_ONCE));
         while let Some(snapshot) = looks.next().await {
             snapshots.push(snapshot?);
         }

@@ -45,7 +45,8 @@ pub(crate) fn parse(text: &str, size: Option<u32>) -> Option<Mode> {
 
 /// The size that a claim expects, as scripts take it: empty if its kind has none.
 pub(crate) fn size_text(mode: Mode) -> String {
-    mode.size().map_or_else(String::new, |size| size.to_string())
+    mode.size()
+        .map_or_else(String::new, |size| size.to_string())
 }
 
 /// Checks that a claim's mode is one of its primitive.
@@ -77,7 +78,10 @@ mod tests {
         for mode in [
             Mode::Exclusive,
             Mode::Shared,
-            Mode::Permits { count: 3, limit: of },
+            Mode::Permits {
+                count: 3,
+                limit: of,
+            },
             segment(Pick::Only(0)),
             segment(Pick::Any { prefer: u32::MAX }),
         ] {

@@ -32,6 +32,7 @@ impl Shared {
         if !is_one || claims.iter().any(is_latch) {
             return Ok(Together::OneByOne);
         }
+        self.listen(&claims[0], bucket).await?;
         let keys = claims.iter().zip(&texts).flat_map(|(claim, text)| {
             let mut keys = hall_keys(&text.keys);
             if claim.resource.primitive() == Primitive::Mutex {
