@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 use clap::ValueEnum;
 
+use crate::servers::Servers;
 use crate::steps::{Steps, cargo};
 use crate::workspace::Workspace;
 
@@ -16,6 +17,13 @@ pub(crate) enum Suite {
     Core,
     /// Locks in an SQLite file and the `lockkit` command, beside flock(2).
     Sqlite,
+}
+
+impl Suite {
+    /// Whether it measures what needs no server.
+    const fn is_alone(self) -> bool {
+        matches!(self, Self::Core | Self::Sqlite)
+    }
 }
 
 /// The arguments of `cargo xtask bench`.
@@ -50,5 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.quick {
         bench.arg("--quick");
     }
+    if args.suite.is_alone() {
+        return steps.run(&mut bench);
+    }
+    let servers = Servers::start(&mut steps)?;
+    servers.announce(&mut bench);
     steps.run(&mut bench)
 }
