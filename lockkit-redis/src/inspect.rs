@@ -54,9 +54,14 @@ fn snapshot(resource: &Resource, reply: &Reply) -> Option<Snapshot> {
     holders.sort_by_key(|held| (std::cmp::Reverse(held.held_for), held.fence));
     let waiters = waiters.as_array()?.chunks_exact(2);
     let waiters = waiters.map(|place| waiter(id(&place[0])?, &place[1], size, now));
+    // The counter of a mutex also numbers those in line.
+    let fence = match (resource.primitive(), holders.first()) {
+        (Primitive::Mutex, Some(holder)) => Some(holder.fence),
+        _ => number(fence)?.filter(|fence| *fence > 0).map(Fence::new),
+    };
     Some(Snapshot {
         resource: resource.clone(),
-        fence: number(fence)?.filter(|fence| *fence > 0).map(Fence::new),
+        fence,
         holders,
         waiters: waiters.collect::<Option<_>>()?,
         size,

@@ -7,7 +7,7 @@ use lockkit_core::{Claim, CountDown, Fence, LockName, Resource, Result};
 use crate::error::odd;
 use crate::mutex::{Answer, order_flag};
 use crate::shared::{Shared, milliseconds};
-use crate::transport::{Arg, Lane};
+use crate::transport::Lane;
 
 impl Shared {
     /// Passes a latch, or takes a place in line before it.
@@ -16,19 +16,12 @@ impl Shared {
         self.listen(claim, keys.bucket).await?;
         let ttl = milliseconds(claim.ttl).to_string();
         let label = claim.label.encode();
-        let parts = [
-            keys.part('c'),
-            keys.part('q'),
-            keys.part('w'),
-            keys.fence(),
-            keys.server(),
-        ];
+        let parts = ['c', 'q', 'w'].map(|letter| keys.part(letter));
         let args = [
             (&claim.attempt).into(),
             (&ttl).into(),
             order_flag(claim.order).into(),
             if claim.wait { "w" } else { "" }.into(),
-            Arg::Run,
             self.inbox.reachable_as().into(),
             (&label).into(),
         ];

@@ -66,7 +66,7 @@ if not place then
   if ARGV[5] == 'w' then
     sweep(hall)
     line_up(hall, attempt, {
-      seq = format('%d', next_number(hall)), ttl = ttl, since = format('%d', hall.now), flags = order,
+      seq = number_behind(hall), ttl = ttl, since = format('%d', hall.now), flags = order,
       mode = mode, client = ARGV[9], label = ARGV[10],
     })
   end

@@ -24,7 +24,7 @@ if mode == 'x' then
   hold.fence = next_number(hall)
 end
 hold.mode = mode
-call('HSET', hall.h, attempt, write_hold(hold), 'm', mode)
+call('HSET', hall.h, attempt, write_hold(hold), 'm', mode, 'f', format('%d', hold.fence))
 if mode == 's' then
   advance(hall)
 end

@@ -2,9 +2,10 @@
 --
 -- A hall is the state of one resource: who holds it and who stands in line.
 --   h  attempt -> fence:ttl:since:flags:mode:client:label   each hold. Besides, in fields that are no
---      attempts: `m` how a read-write lock is held, `p` the permits taken, `s<i>` who has segment i
+--      attempts: `m` how a read-write lock is held and `f` the fence of its readers, `p` the permits
+--      taken, `s<i>` who has segment i
 --   x  attempt -> when its lease ends                        each hold; the truth about leases
---   q  attempt -> its number                                 the line
+--   q  attempt -> its number                                 the line, in the order of arrival
 --   w  attempt -> expires:number:ttl:since:flags:mode:client:label   each place in line, also of one
 --      that could not be reached and stands aside until it asks again
 --   z  the permits or segments that there are
@@ -97,10 +98,11 @@ local function next_number(hall)
   return number
 end
 
--- A reader's token: at least the last writer's, below every later one.
+-- The fence of a new hold. A reader's is at least the last writer's, below every later one, and the
+-- same for all who read together.
 local function token(hall, mode)
   if mode == 's' then
-    return tonumber(call('GET', hall.fence) or 0)
+    return tonumber(hall.n > 0 and call('HGET', hall.h, 'f') or call('GET', hall.fence) or 0)
   end
   return next_number(hall)
 end
@@ -147,6 +149,13 @@ local function line_up(hall, attempt, place)
   call('ZADD', hall.q, place.seq, attempt)
   keep(hall.q, place.ttl)
   keep(hall.w, place.ttl)
+end
+
+-- The number of a new place: after everybody in line and, unless the clock went back, after those who
+-- stand aside.
+local function number_behind(hall)
+  local last = call('ZRANGE', hall.q, -1, -1, 'WITHSCORES')
+  return format('%d', math.max((last[2] or 0) + 1, now_us()))
 end
 
 -- Looks at a few places when somebody new lines up, and removes those that stand aside and have run

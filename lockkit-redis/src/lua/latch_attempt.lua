@@ -1,14 +1,11 @@
 -- Passes a latch if it is open, or takes a place in line before it. After hall.lua. No flags: not under
 -- memory pressure, for it makes something new.
 --
--- KEYS  1 c, 2 q, 3 w, 4 fence counter of the bucket, 5 server of the bucket
--- ARGV  1 attempt, 2 lease in ms, 3 `f` fair | `b` barging, 4 `w` to wait in line, 5 run, 6 client,
---       7 label
+-- KEYS  1 c, 2 q, 3 w
+-- ARGV  1 attempt, 2 lease in ms, 3 `f` fair | `b` barging, 4 `w` to wait in line, 5 client, 6 label
 -- Gives 1 if it passes, else minus the ms after which to ask again. Who was in line when the latch
 -- opened passes from then on, until it is released; of whoever else passes nothing is left.
-local hall = {
-  q = KEYS[2], w = KEYS[3], fence = KEYS[4], server = KEYS[5], run = ARGV[5], now = now_ms(),
-}
+local hall = { q = KEYS[2], w = KEYS[3], now = now_ms() }
 local attempt, ttl = ARGV[1], tonumber(ARGV[2])
 local place = place_of(hall, attempt)
 if place then
@@ -21,8 +18,8 @@ elseif call('HGET', KEYS[1], 'left') == '0' then
 elseif ARGV[4] == 'w' then
   sweep(hall)
   line_up(hall, attempt, {
-    seq = format('%d', next_number(hall)), ttl = ttl, since = format('%d', hall.now), flags = ARGV[3],
-    mode = 'l', client = ARGV[6], label = ARGV[7],
+    seq = number_behind(hall), ttl = ttl, since = format('%d', hall.now), flags = ARGV[3],
+    mode = 'l', client = ARGV[5], label = ARGV[6],
   })
 end
 return -ttl

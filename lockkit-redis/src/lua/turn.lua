@@ -16,7 +16,7 @@ local function add(hall, attempt, mode, ttl, client, label, fence)
   elseif letter == 'o' then
     call('HSET', hall.h, attempt, record, 's' .. sub(mode, 2), attempt)
   else
-    call('HSET', hall.h, attempt, record, 'm', mode)
+    call('HSET', hall.h, attempt, record, 'm', mode, 'f', format('%d', fence))
   end
   call('ZADD', hall.x, hall.now + ttl, attempt)
   keep_holds(hall, ttl)
@@ -139,12 +139,25 @@ local function hand_over(hall, attempt, place, mode, me)
   return true
 end
 
+-- Lets the places end with the last of those that stand aside, now that nobody is in line: who has died
+-- leaves nothing for longer than its own lease.
+local function tidy(hall)
+  if call('EXISTS', hall.q) == 1 or call('HLEN', hall.w) > CHUNK then
+    return
+  end
+  local last = 0
+  for _, record in ipairs(call('HVALS', hall.w)) do
+    last = math.max(last, read_place(record).expires)
+  end
+  call('PEXPIRE', hall.w, last - hall.now)
+end
+
 -- Lets in whoever comes next, in order: nobody passes anybody, except for a segment that those before
 -- do not want. Sets `hall.is_nobody_waiting`, and `hall.blocked` to the end of the place at which it
 -- stopped, unless that is `me`.
 local function advance(hall, me)
   local start, chunk, wanted = 0, 1, {}
-  local is_done = false
+  local is_done, is_any_aside = false, false
   while not is_done do
     local line = call('ZRANGE', hall.q, start, start + chunk - 1)
     if #line == 0 then
@@ -183,10 +196,14 @@ local function advance(hall, me)
     end
     if #aside > 0 then
       call('ZREM', hall.q, unpack(aside))
+      is_any_aside = true
     end
     chunk = math.min(chunk * 4, CHUNK)
   end
   hall.is_nobody_waiting = not is_done and start == 0
+  if is_any_aside then
+    tidy(hall)
+  end
 end
 
 -- The ms until the first lease ends: of a hold, or of the place that stands in the way in line.
