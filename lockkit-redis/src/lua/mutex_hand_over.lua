@@ -46,15 +46,15 @@ local function place_of(attempt, now)
   if not place then
     return nil
   end
-  local expires, seq, ttl, since, flags, mode, client, label =
-    string.match(place, '^(%d+):(%d+):(%d+):(%d+):(%a*):(%w*):(%w*):(.*)$')
+  local expires, ttl, client, stamp, label =
+    string.match(place, '^(%d+):%d+:(%d+):%d+:%a*:%w*:(%w*):(%d+):(.*)$')
   if not expires then
     error('CORRUPT a place in line is of another version', 0)
   end
   if tonumber(expires) <= now then
     return nil
   end
-  return { seq = seq, ttl = ttl, flags = flags, client = client, label = label, since = since }
+  return { ttl = ttl, client = client, stamp = stamp, label = label }
 end
 
 -- Lets the places end with the last of those that stand aside, now that nobody is in line: who has died
@@ -92,7 +92,8 @@ local function hand_over(me, number, run, inbox)
       number = number or next_number(nil, run)
       local heard = 1
       if first ~= me and place.client ~= '' then
-        heard = redis.pcall('PUBLISH', inbox .. place.client, 'g' .. first .. string.format('%d:', number))
+        local news = 'g' .. first .. string.format('%d::%s', number, place.stamp)
+        heard = redis.pcall('PUBLISH', inbox .. place.client, news)
       end
       -- Nobody heard: it is not connected. It keeps its place for when it comes back.
       if heard ~= 0 then

@@ -125,7 +125,7 @@ local function hand_over(hall, attempt, place, mode, me)
   local fence = mode ~= 's' and hall.unused or token(hall, mode)
   if attempt ~= me and place.client ~= '' then
     local segment = sub(mode, 1, 1) == 'o' and sub(mode, 2) or ''
-    local news = 'g' .. attempt .. format('%d:%s', fence, segment)
+    local news = 'g' .. attempt .. format('%d:%s:%s', fence, segment, place.stamp)
     -- An error is no right to publish: then it hears of it when it asks again.
     if redis.pcall('PUBLISH', hall.inbox .. place.client, news) == 0 then
       hall.unused = mode ~= 's' and fence or hall.unused
