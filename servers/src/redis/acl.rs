@@ -18,3 +18,15 @@ pub const RULES: &str = "resetkeys resetchannels ~lk:* &lk:* -@all \
     +zadd +zrem +zscore +zcard +zrange +zrangebyscore +zrank \
     +sadd +srem +scard +sismember +smembers \
     +scan +role +wait +cluster|slots +cluster|shards +asking";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_in_the_containers_has_the_same_rights() {
+        let users = include_str!("../../../compose/users.acl");
+        let line = format!("user {USER} on >{PASSWORD} {RULES}");
+        assert!(users.lines().any(|found| found == line), "make it\n{line}");
+    }
+}
