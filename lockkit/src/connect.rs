@@ -8,7 +8,17 @@ use lockkit_core::{
 };
 
 /// Schemes of backends that this build may lack, with the feature that brings them.
-const FEATURES: &[(&str, &str)] = &[("sqlite", "sqlite")];
+const FEATURES: &[(&str, &str)] = &[
+    ("redis", "redis"),
+    ("rediss", "redis"),
+    ("redis+unix", "redis"),
+    ("redis+sentinel", "redis"),
+    ("rediss+sentinel", "redis"),
+    ("redis+cluster", "redis"),
+    ("rediss+cluster", "redis"),
+    ("redlock", "redis"),
+    ("sqlite", "sqlite"),
+];
 
 /// Opens the backend that `url` names, with default options.
 ///
@@ -62,6 +72,11 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
     };
     match scheme {
         "memory" => Locker::with_options(memory(rest)?, options),
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
+        | "redis+cluster" | "rediss+cluster" => {
+            Locker::with_options(lockkit_redis::Redis::connect(url).await?, options)
+        }
         #[cfg(feature = "sqlite")]
         "sqlite" => Locker::with_options(lockkit_sql::Sqlite::connect(url).await?, options),
         _ => Err(unknown(scheme)),
@@ -79,6 +94,8 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
 pub fn backends() -> Vec<&'static Descriptor> {
     vec![
         Memory::descriptor(),
+        #[cfg(feature = "redis")]
+        lockkit_redis::Redis::descriptor(),
         #[cfg(feature = "sqlite")]
         lockkit_sql::Sqlite::descriptor(),
     ]

@@ -1,0 +1,170 @@
+//! The backend, seen from core.
+
+use std::fmt;
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use lockkit_core::{
+    Backend, Claim, Clock, Converted, CountDown, Descriptor, Error, ErrorKind, HoldId, LockName,
+    Mode, Notices, Released, Renewal, Resource, Result, Snapshot, Ticket,
+};
+
+use crate::config::Config;
+use crate::connect::connect;
+use crate::descriptor::{DESCRIPTOR, DRIVER};
+use crate::shared::Shared;
+use crate::ticket::RedisTicket;
+
+/// Locks on a Redis server. See the [crate] for what it promises.
+pub struct Redis {
+    shared: Arc<Shared>,
+    descriptor: Descriptor,
+    closed: AtomicBool,
+}
+
+impl Redis {
+    /// Connects to the server of a URL.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidConfig`] for a bad URL, a server that may throw locks away, or a call
+    /// outside a tokio runtime; [`ErrorKind::PermissionDenied`] for a login or a right that the server
+    /// refuses; [`ErrorKind::Unsupported`] for a server that is too old; [`ErrorKind::Unavailable`]
+    /// if it cannot be reached, or is a replica.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes what was opened.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn doc() -> lockkit_core::Result<()> {
+    /// use lockkit_redis::Redis;
+    ///
+    /// let backend = Redis::connect("redis://127.0.0.1:6379?timeout=500ms").await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn connect(url: &str) -> Result<Self> {
+        let config = Config::parse(url)?;
+        if tokio::runtime::Handle::try_current().is_err() {
+            let message = "there is no tokio runtime; call this inside one";
+            return Err(Error::new(ErrorKind::InvalidConfig, message).on(DRIVER));
+        }
+        let (shared, descriptor) = connect(config).await?;
+        Ok(Self {
+            shared: Arc::new(shared),
+            descriptor,
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// What this backend promises, whatever the settings of the server are.
+    #[must_use]
+    pub fn descriptor() -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn check(&self, claim: &Claim) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            let message = "this backend was closed; connect again";
+            return Err(Error::new(ErrorKind::Closed, message).on(DRIVER));
+        }
+        DESCRIPTOR.require(claim.resource.primitive())?;
+        DESCRIPTOR.check_ttl(claim.ttl)
+    }
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Backend for Redis {
+    fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    fn attach(&self, notices: Notices) {
+        self.shared.inbox.attach(notices);
+    }
+
+    fn enter(&self, claim: Claim) -> Result<Box<dyn Ticket>> {
+        self.check(&claim)?;
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(RedisTicket::new(shared, claim)))
+    }
+
+    async fn renew(&self, ids: &[HoldId]) -> Vec<Renewal> {
+        self.shared.renew(ids).await
+    }
+
+    async fn release(&self, ids: &[HoldId]) -> Vec<Result<Released>> {
+        if let [id] = ids {
+            return vec![self.shared.release_mutex(id, false).await];
+        }
+        join_all(ids.iter().map(|id| self.shared.release_mutex(id, false))).await
+    }
+
+    async fn extend(&self, id: &HoldId, ttl: Duration) -> Renewal {
+        let sent_at = Clock::Boot.now();
+        match self.shared.extend_mutex(id, ttl).await {
+            Ok(Some(ttl)) => Renewal::Renewed { sent_at, ttl },
+            Ok(None) => Renewal::Gone,
+            Err(error) => Renewal::Unknown(error),
+        }
+    }
+
+    async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
+        Ok(Snapshot::idle(resource.clone(), None))
+    }
+
+    async fn list(&self, _prefix: &str) -> Result<Vec<Snapshot>> {
+        Ok(Vec::new())
+    }
+
+    async fn evict(&self, id: &HoldId) -> Result<Released> {
+        self.shared.release_mutex(id, true).await
+    }
+
+    fn session_file(&self, _: &HoldId) -> Option<File> {
+        None
+    }
+
+    async fn convert(&self, _id: &HoldId, _mode: Mode) -> Result<Converted> {
+        Ok(Converted::NotHeld)
+    }
+
+    async fn request_release(&self, resource: &Resource) -> Result<usize> {
+        self.shared.request_mutex(resource).await
+    }
+
+    async fn set_size(&self, _resource: &Resource, _size: u32) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn set_latch(&self, _resource: &Resource, _count: u32) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn count_down(&self, _resource: &Resource, _participant: &LockName) -> Result<CountDown> {
+        Ok(CountDown::NotSet)
+    }
+
+    async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
+        self.shared.probe().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            self.shared.close().await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+//! What a URL means, and what is said about a wrong one.

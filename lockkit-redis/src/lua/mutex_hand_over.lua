@@ -1,0 +1,88 @@
+-- Gives a mutex to a claim, and finds out whose turn it is. Put between the common case of a script
+-- and the rest of it, so that the common case does not pay for it.
+--
+-- A fence is the next number of the bucket's counter. The counter must stay above whatever was given
+-- before, also after data was lost. So the first request that each connection makes for a bucket
+-- says in `run` which process the server is; if another process issued the last number, the counter
+-- takes a leap past the clock. A counter that is gone is set to the clock, with a larger leap.
+local function now_us()
+  local time = call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local function next_number(number, run)
+  number = number or call('INCR', KEYS[4])
+  if number >= 1e12 and run == '' then
+    return number
+  end
+  if number < 1e12 then
+    number = now_us() + 67108864
+  elseif call('GET', KEYS[5]) ~= run then
+    number = math.max(number, now_us()) + 1048576
+  else
+    return number
+  end
+  call('SET', KEYS[4], string.format('%d', number))
+  if run ~= '' then
+    call('SET', KEYS[5], run)
+  end
+  return number
+end
+
+local function check(value)
+  if string.byte(value, 1) ~= 49 then
+    error('CORRUPT the hold is of another version', 0)
+  end
+end
+
+local function take(attempt, number, ttl, since, client, label)
+  local value = '1' .. attempt .. string.format('%d:%s:%s:-:%s:%s', number, ttl, since, client, label)
+  call('SET', KEYS[1], value, 'PX', ttl)
+end
+
+-- The parts of a place in line; nil if it is gone or has run out.
+local function place_of(attempt, now)
+  local place = call('HGET', KEYS[3], attempt)
+  if not place then
+    return nil
+  end
+  local expires, seq, ttl, since, flags, mode, client, label =
+    string.match(place, '^(%d+):(%d+):(%d+):(%d+):(%a*):(%w*):(%w*):(.*)$')
+  if not expires then
+    error('CORRUPT a place in line is of another version', 0)
+  end
+  if tonumber(expires) <= now then
+    return nil
+  end
+  return { seq = seq, ttl = ttl, flags = flags, client = client, label = label, since = since }
+end
+
+-- Hands a free mutex to whoever is first in line, alive and reachable; `me`, if it is first, is not
+-- rung. Gives the attempt and the number of the new holder, or nil if nobody is left in line.
+local function hand_over(me, number, run, inbox)
+  local now
+  while true do
+    local first = call('ZRANGE', KEYS[2], 0, 0)[1]
+    if not first then
+      return nil, number
+    end
+    now = now or math.floor(now_us() / 1000)
+    local place = place_of(first, now)
+    call('ZREM', KEYS[2], first)
+    if not place then
+      call('HDEL', KEYS[3], first)
+    else
+      number = number or next_number(nil, run)
+      local heard = 1
+      if first ~= me and place.client ~= '' then
+        heard = redis.pcall('PUBLISH', inbox .. place.client, 'g' .. first .. string.format('%d:', number))
+      end
+      -- Nobody heard: it is not connected. It keeps its place for when it comes back.
+      if heard ~= 0 then
+        call('HDEL', KEYS[3], first)
+        take(first, number, place.ttl, now, place.client, place.label)
+        return first, number
+      end
+    end
+  end
+end

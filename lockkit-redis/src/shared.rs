@@ -1,0 +1,118 @@
+//! What tickets and calls of one backend share.
+
+use std::time::Duration;
+
+use lockkit_core::{Clock, HoldId, Renewal, Result};
+
+use crate::config::Options;
+use crate::error::{odd, repeat};
+use crate::inbox::Inbox;
+use crate::key::{Bucket, Keys, Prefix};
+use crate::script::Script;
+use crate::scripts::Scripts;
+use crate::transport::{Arg, Call, Lane, Reply, Route};
+
+/// How many holds one script renews: enough to share its cost, few enough that the server, which does
+/// one thing at a time, is never busy with it for as long as a millisecond.
+const BATCH: usize = 200;
+
+/// One backend.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) route: Route,
+    pub(crate) prefix: Prefix,
+    pub(crate) scripts: Scripts,
+    pub(crate) inbox: std::sync::Arc<Inbox>,
+    pub(crate) options: Options,
+}
+
+impl Shared {
+    /// Runs a script where the keys of a bucket are.
+    pub(crate) async fn eval(
+        &self,
+        lane: Lane,
+        script: &Script,
+        keys: &[String],
+        args: &[Arg<'_>],
+        bucket: Bucket,
+    ) -> Result<Reply> {
+        let call = Call {
+            script,
+            bucket,
+            keys,
+            args,
+        };
+        self.route.eval(lane, &call).await
+    }
+
+    /// What the channel of a client begins with, for a script that works on these keys.
+    pub(crate) fn inbox_of(&self, keys: &Keys) -> String {
+        let bucket = (!self.route.is_one()).then_some(keys.bucket);
+        self.prefix.inbox(bucket, "")
+    }
+
+    /// Parts ids, by their places in a list, so that one script can renew the keys of each part.
+    pub(crate) fn batches(&self, ids: &[&HoldId]) -> Vec<Vec<usize>> {
+        let mut places: Vec<usize> = (0..ids.len()).collect();
+        if self.route.is_one() {
+            return places.chunks(BATCH).map(<[usize]>::to_vec).collect();
+        }
+        let bucket = |at: &usize| self.prefix.keys(ids[*at].resource()).bucket;
+        places.sort_by_key(bucket);
+        let buckets = places.chunk_by(|one, other| bucket(one) == bucket(other));
+        buckets
+            .flat_map(|bucket| bucket.chunks(BATCH))
+            .map(<[usize]>::to_vec)
+            .collect()
+    }
+
+    /// Renews one batch by a script that takes the attempts and gives a lease for each: more than 0
+    /// for a hold, less for a place in line, 0 for what is gone.
+    pub(crate) async fn renew_batch(
+        &self,
+        script: &Script,
+        keys: &[String],
+        batch: &[usize],
+        ids: &[&HoldId],
+    ) -> Vec<Renewal> {
+        let attempts: Vec<_> = batch.iter().map(|&at| ids[at].attempt()).collect();
+        let args: Vec<Arg<'_>> = attempts.iter().map(Arg::from).collect();
+        let bucket = self.prefix.keys(ids[batch[0]].resource()).bucket;
+        let sent_at = Clock::Boot.now();
+        let reply = self.eval(Lane::Renewals, script, keys, &args, bucket).await;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => {
+                let unknown = |_: &usize| Renewal::Unknown(repeat(&error));
+                return batch.iter().map(unknown).collect();
+            }
+        };
+        let leases = reply.as_array().unwrap_or_default();
+        let renewals = batch.iter().zip(leases).map(|(&at, lease)| {
+            let Some(lease) = lease.as_int() else {
+                return Renewal::Unknown(odd("a renewal"));
+            };
+            if let Some(standing) = self.inbox.standing(ids[at].attempt()) {
+                match lease {
+                    0 => {}
+                    // It was let in, and the message about it was lost.
+                    1.. => standing.news.notify_one(),
+                    _ => standing.confirm(sent_at),
+                }
+            }
+            match lease {
+                0 => Renewal::Gone,
+                lease => Renewal::Renewed {
+                    sent_at,
+                    ttl: Duration::from_millis(lease.unsigned_abs()),
+                },
+            }
+        });
+        renewals.collect()
+    }
+}
+
+/// A lease as scripts take it.
+pub(crate) fn milliseconds(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}

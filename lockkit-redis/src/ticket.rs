@@ -1,0 +1,94 @@
+//! One claim: a place in line, then a hold.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockkit_core::{Attempt, Claim, Clock, Grant, Result, Ticket};
+
+use crate::inbox::Standing;
+use crate::mutex::Answer;
+use crate::shared::Shared;
+
+/// How often to look where the server sends no messages.
+const POLL: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(crate) struct RedisTicket {
+    shared: Arc<Shared>,
+    claim: Claim,
+    /// Whether an earlier request may have taken a hold or a place.
+    asked: bool,
+    /// Where a grant arrives; there from before the first request that may stand in line.
+    standing: Option<Arc<Standing>>,
+}
+
+impl RedisTicket {
+    pub(crate) fn new(shared: Arc<Shared>, claim: Claim) -> Self {
+        Self {
+            shared,
+            claim,
+            asked: false,
+            standing: None,
+        }
+    }
+
+    async fn ask(&mut self) -> Result<Answer> {
+        let asked = std::mem::replace(&mut self.asked, true);
+        self.shared.attempt_mutex(&self.claim, asked).await
+    }
+}
+
+#[async_trait]
+impl Ticket for RedisTicket {
+    async fn attempt(&mut self) -> Result<Attempt> {
+        if self.claim.wait && self.standing.is_none() {
+            self.standing = Some(self.shared.inbox.expect(self.claim.attempt));
+        }
+        if let Some(granted) = self
+            .standing
+            .as_ref()
+            .and_then(|standing| standing.granted())
+        {
+            return Ok(Attempt::Held(Grant {
+                fence: granted.fence,
+                sent_at: granted.sent_at,
+                ttl: self.claim.ttl,
+                segment: granted.segment,
+            }));
+        }
+        let sent_at = Clock::Boot.now();
+        match self.ask().await? {
+            Answer::Held { fence, segment } => Ok(Attempt::Held(Grant {
+                fence,
+                sent_at,
+                ttl: self.claim.ttl,
+                segment,
+            })),
+            Answer::Busy(left) => {
+                if let Some(standing) = &self.standing {
+                    standing.confirm(sent_at);
+                }
+                let deaf = self.shared.inbox.is_deaf();
+                Ok(Attempt::Busy {
+                    recheck_after: Some(if deaf { left.min(POLL) } else { left }),
+                })
+            }
+        }
+    }
+
+    async fn changed(&mut self) {
+        match &self.standing {
+            Some(standing) => standing.news.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for RedisTicket {
+    fn drop(&mut self) {
+        if self.standing.is_some() {
+            self.shared.inbox.forget(self.claim.attempt);
+        }
+    }
+}

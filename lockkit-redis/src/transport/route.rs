@@ -1,0 +1,44 @@
+//! Which server a request goes to.
+
+use std::sync::Arc;
+
+use lockkit_core::Result;
+
+use super::node::Node;
+use super::{Call, Lane, Live, Reply};
+use crate::error::translated;
+
+/// The servers of a deployment.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// All keys are on one server, wherever that is at the moment.
+    One(Node),
+}
+
+impl Route {
+    /// Runs a script where its keys are.
+    pub(crate) async fn eval(&self, lane: Lane, call: &Call<'_>) -> Result<Reply> {
+        match self {
+            Self::One(node) => node.eval(lane, call, false).await?.map_err(translated),
+        }
+    }
+
+    /// A connection to each server, for what is asked of all.
+    pub(crate) async fn all(&self) -> Result<Vec<Arc<Live>>> {
+        match self {
+            Self::One(node) => Ok(vec![node.live(Lane::Work).await?]),
+        }
+    }
+
+    /// Whether keys of different buckets can be used in one script.
+    pub(crate) const fn is_one(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+
+    /// Ends all connections.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::One(node) => node.close(),
+        }
+    }
+}
