@@ -209,9 +209,13 @@ async fn sleep_until(core: &Core, request: &Request, retry_at: Instant) {
     tokio::time::sleep(until.saturating_duration_since(core.clock.now())).await;
 }
 
+/// The longest time by which a recheck is put off, because a dead holder's lock is free by then.
+const LONGEST_JITTER: Duration = Duration::from_millis(50);
+
 /// A little later, so that those who wait for one lease do not try in one instant.
 fn jittered(pause: Duration) -> Duration {
-    pause + pause.mul_f64(rand::random_range(0.0..0.1)) + Duration::from_millis(5)
+    let most = (pause / 10).min(LONGEST_JITTER);
+    pause + most.mul_f64(rand::random_range(0.0..1.0)) + Duration::from_millis(5)
 }
 
 /// A series of attempts that the backend did not answer.

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The backend refuses these credentials, or a file its permissions.
     PermissionDenied,
+    /// The grant is not on as many replicas as was asked for. It was undone.
+    NotReplicated,
     /// The backend has no room left.
     Full,
     /// Too many holds or waiters in this process; nothing was sent.
@@ -54,6 +56,7 @@ impl ErrorKind {
             Self::Lost => "lost",
             Self::Unavailable => "unavailable",
             Self::PermissionDenied => "permission denied",
+            Self::NotReplicated => "not replicated",
             Self::Full => "backend full",
             Self::Overloaded => "overloaded",
             Self::Corrupt => "corrupt state",

@@ -130,10 +130,20 @@ impl Guard {
     }
 
     /// Whether the lock is ours at this moment. No I/O: compares the clock with the deadline of
-    /// the last confirmed renewal. Once `false`, it stays so.
+    /// the last confirmed renewal.
+    ///
+    /// `false` once it is lost, for good; and while it is [doubted](Self::is_doubted), which passes.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.parts().all(|part| part.hold.is_held())
+    }
+
+    /// Whether the service may have forgotten this hold and has not been asked yet: it started anew,
+    /// or another server took over, as in a failover. The next renewal, which is under way, tells
+    /// whether it was lost; a hold that is not renewed stays in doubt.
+    #[must_use]
+    pub fn is_doubted(&self) -> bool {
+        self.parts().any(|part| part.hold.is_doubted())
     }
 
     /// The moment from which the lock must not be relied on, unless a renewal moves it.
@@ -254,7 +264,7 @@ impl Guard {
             done = work => Some(done),
         };
         match done {
-            Some(done) if self.is_held() => Ok(done),
+            Some(done) if self.parts().all(|part| part.hold.loss().is_none()) => Ok(done),
             _ => Err(self.lost_part().lost_error()),
         }
     }

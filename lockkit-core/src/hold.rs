@@ -69,6 +69,8 @@ pub(crate) struct Hold {
     /// When the confirmed request left that `valid_until` counts from. Changed by the watchdog
     /// alone, under the lock of its table.
     confirmed: AtomicU64,
+    /// From when on it is not believed in until a renewal confirms it; 0 if it is.
+    doubted: AtomicU64,
     end: AtomicU8,
     /// How many guards share it; more than one only for a reentrant owner.
     guards: AtomicU32,
@@ -118,6 +120,7 @@ impl Hold {
             since: Since::now(clock),
             valid_until: AtomicU64::new(valid_until(sent_at, ttl).as_nanos()),
             confirmed: AtomicU64::new(sent_at.as_nanos()),
+            doubted: AtomicU64::new(0),
             end: AtomicU8::new(HELD),
             guards: AtomicU32::new(1),
             token: OnceLock::new(),
@@ -157,7 +160,17 @@ impl Hold {
     /// Whether it may be believed right now. Finding the deadline passed makes the loss final
     /// here and now, even if the watchdog has not come round to it yet.
     pub(crate) fn is_held(&self) -> bool {
-        self.loss().is_none() && self.end.load(SeqCst) == HELD
+        self.loss().is_none() && self.end.load(SeqCst) == HELD && !self.is_doubted()
+    }
+
+    /// Whether the service may have forgotten it, and has not been asked yet.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.doubted.load(SeqCst) != 0
+    }
+
+    /// Nobody believes in it until a renewal that is sent from now on confirms it.
+    pub(crate) fn doubt(&self, now: Instant) {
+        self.doubted.store(now.as_nanos().max(1), SeqCst);
     }
 
     /// Why it was lost, if it was.
@@ -178,6 +191,9 @@ impl Hold {
         let in_time = self.end.load(SeqCst) == HELD && self.clock.now() < self.valid_until();
         if in_time && sent_at.as_nanos() >= self.confirmed.load(SeqCst) {
             self.confirmed.store(sent_at.as_nanos(), SeqCst);
+            if sent_at.as_nanos() >= self.doubted.load(SeqCst) {
+                self.doubted.store(0, SeqCst);
+            }
             let until = valid_until(sent_at, ttl);
             self.valid_until.store(until.as_nanos(), SeqCst);
         }

@@ -70,3 +70,19 @@ async fn the_last_guard_is_last() {
     assert!(hold.unshare());
     assert!(!hold.share(), "nobody joins a hold that is being released");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_doubted_hold_is_believed_in_again_once_a_later_renewal_confirms_it() {
+    let ttl = Duration::from_secs(30);
+    let hold = hold(ttl);
+    let before = Clock::Tokio.now();
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let now = Clock::Tokio.now();
+    hold.doubt(now);
+    assert!(!hold.is_held(), "the service may have forgotten it");
+    assert_eq!(hold.loss(), None, "but nobody knows yet");
+    hold.renewed(before, ttl);
+    assert!(hold.is_doubted(), "that was sent before the doubt");
+    hold.renewed(now, ttl);
+    assert!(hold.is_held());
+}

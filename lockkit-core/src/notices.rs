@@ -29,6 +29,19 @@ impl Notices {
             watchdog.release_requested(id);
         }
     }
+
+    /// The backend was cut off from its service and is back. Every hold and every place in line is
+    /// renewed at once, so that whatever changed meanwhile is known; the backend lets the
+    /// [`changed`](crate::Ticket::changed) of each ticket return besides.
+    ///
+    /// `doubtful` if the service may have forgotten what it had confirmed, because another server took
+    /// over or the same one started anew: then nobody believes in a hold any more until a renewal
+    /// that is sent from now on confirms it.
+    pub fn resumed(&self, doubtful: bool) {
+        if let Some(watchdog) = self.0.upgrade() {
+            watchdog.resumed(doubtful);
+        }
+    }
 }
 
 impl fmt::Debug for Notices {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockkit_core::{Descriptor, Error, Guarantee, Result};
+use lockkit_core::{Descriptor, Error, FenceClass, Guarantee, Result};
 
 use crate::config::{Config, Options, Topology, invalid};
 use crate::descriptor::DESCRIPTOR;
@@ -10,23 +10,40 @@ use crate::inbox::Inbox;
 use crate::key::Prefix;
 use crate::scripts::Scripts;
 use crate::shared::Shared;
-use crate::transport::{Endpoint, Fixed, Lane, Node, Route, Server};
+use crate::transport::{Cluster, Fixed, Locate, Node, Route, Sentinels, Server};
 
 /// Connects, and looks whether the server is fit for locks.
 pub(crate) async fn connect(config: Config) -> Result<(Shared, Descriptor)> {
     let Config { topology, options } = config;
     let prefix = Prefix::new(options.prefix.clone());
     let (route, inbox) = match topology {
-        Topology::Single(endpoint) => single(endpoint, &prefix, &options).await?,
-        Topology::Sentinel { .. } | Topology::Cluster(_) => {
-            return Err(invalid("not yet"));
+        Topology::Single(endpoint) => one(Arc::new(Fixed(endpoint)), &prefix, &options).await?,
+        Topology::Sentinel {
+            sentinels,
+            service,
+            master,
+        } => {
+            let settings = options.settings();
+            let locate = Sentinels::new(sentinels, service, master, settings);
+            one(Arc::new(locate), &prefix, &options).await?
+        }
+        Topology::Cluster(seeds) => {
+            let inbox = Arc::new(Inbox::new(|_| None));
+            let ears = Arc::<Inbox>::clone(&inbox);
+            let settings = options.settings();
+            let client = inbox.client();
+            let cluster = Cluster::open(seeds, prefix.clone(), ears, client, settings).await?;
+            (Route::Several(cluster), inbox)
         }
     };
     let mut descriptor = DESCRIPTOR.clone();
     for live in route.all().await? {
         check_eviction(&live.server, &options)?;
-        if let Some(guarantee) = guarantee(&live.server) {
+        if route.is_one()
+            && let Some(guarantee) = guarantee(&live.server)
+        {
             descriptor.guarantee = guarantee;
+            descriptor.fence = FenceClass::Durable;
         }
     }
     let shared = Shared {
@@ -39,13 +56,12 @@ pub(crate) async fn connect(config: Config) -> Result<(Shared, Descriptor)> {
     Ok((shared, descriptor))
 }
 
-async fn single(
-    endpoint: Endpoint,
+async fn one(
+    locate: Arc<dyn Locate>,
     prefix: &Prefix,
     options: &Options,
 ) -> Result<(Route, Arc<Inbox>)> {
     let inbox = Arc::new(Inbox::new(|client| Some(prefix.inbox(None, client))));
-    let locate = Arc::new(Fixed(endpoint));
     let node = Node::open(locate, Arc::<Inbox>::clone(&inbox), options.settings()).await?;
     Ok((Route::One(node), inbox))
 }
@@ -65,8 +81,12 @@ fn check_eviction(server: &Server, options: &Options) -> Result<()> {
     Err(error.with("maxmemory-policy", policy))
 }
 
-/// How far a server can be relied on; `None` if it is the least.
-fn guarantee(_server: &Server) -> Option<Guarantee> {
-    let _ = Lane::Work;
-    None
+/// How far a server can be relied on; `None` if no more than any: what it has confirmed is on its disk,
+/// and nobody else can take over with less.
+fn guarantee(server: &Server) -> Option<Guarantee> {
+    let durable = server.info("aof_enabled") == Some("1")
+        && server.appendfsync.as_deref() == Some("always")
+        && server.info("connected_slaves") == Some("0")
+        && !server.is_cluster;
+    durable.then_some(Guarantee::DurableSingle)
 }

@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::distr::Alphanumeric;
 use tokio::sync::Notify;
 
-use crate::transport::{Ears, Failure, Server};
+use crate::transport::{Arrival, Ears, Failure};
 
 /// The letters and digits of a client's id.
 const ID: usize = 12;
@@ -103,6 +103,10 @@ impl Inbox {
         let _ = self.notices.set(notices);
     }
 
+    pub(crate) fn client(&self) -> &str {
+        &self.client
+    }
+
     /// The id for others to reach it by; empty if it hears nothing, and must not be waited for.
     pub(crate) fn reachable_as(&self) -> &str {
         if self.is_deaf() { "" } else { &self.client }
@@ -189,10 +193,14 @@ impl Ears for Inbox {
         self.ring_all();
     }
 
-    fn connected(&self, _: &Server, again: bool, _: bool) {
-        if again {
-            self.ring_all();
+    fn connected(&self, arrival: Arrival) {
+        if arrival == Arrival::First {
+            return;
         }
+        if let Some(notices) = self.notices.get() {
+            notices.resumed(arrival == Arrival::Elsewhere);
+        }
+        self.ring_all();
     }
 
     fn deaf(&self, _: &Failure) {

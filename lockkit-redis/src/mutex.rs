@@ -42,6 +42,7 @@ impl Shared {
             (&inbox).into(),
             order_flag(claim.order).into(),
         ];
+        self.listen(claim, keys.bucket).await?;
         let script = &self.scripts.mutex_acquire;
         let reply = self
             .eval(Lane::Work, script, &mutex_keys(&keys), &args, keys.bucket)

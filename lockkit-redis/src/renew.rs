@@ -12,8 +12,6 @@ impl Shared {
         let (places, holds): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_place);
         let pick =
             |chosen: &[usize]| -> Vec<&HoldId> { chosen.iter().map(|&at| &ids[at]).collect() };
-        let pick =
-            |chosen: &[usize]| -> Vec<&HoldId> { chosen.iter().map(|&at| &ids[at]).collect() };
         let (place_ids, hold_ids) = (pick(&places), pick(&holds));
         let (of_places, mut of_holds) = futures_util::join!(
             self.renew_mutex_places(&place_ids),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkit_core::{Clock, HoldId, Renewal, Result};
+use lockkit_core::{Claim, Clock, HoldId, Renewal, Result};
 
 use crate::config::Options;
 use crate::error::{odd, repeat};
@@ -43,6 +43,15 @@ impl Shared {
             args,
         };
         self.route.eval(lane, &call).await
+    }
+
+    /// Makes sure that what is said to a claim, and to the hold that it may become, is heard.
+    pub(crate) async fn listen(&self, claim: &Claim, bucket: Bucket) -> Result<()> {
+        match self.route.listen(bucket).await {
+            // Who does not wait hears only what operators say; that is no reason to fail.
+            Err(_) if !claim.wait => Ok(()),
+            listening => listening,
+        }
     }
 
     /// What the channel of a client begins with, for a script that works on these keys.

@@ -154,6 +154,19 @@ impl Watchdog {
         hold.ask_to_release();
     }
 
+    /// The backend was cut off and is back: everything is renewed now, and doubted until then if
+    /// the service may have forgotten something.
+    pub(crate) fn resumed(&self, doubtful: bool) {
+        let now = self.clock.now();
+        let mut table = self.table();
+        if doubtful {
+            table.doubt(now);
+        }
+        table.renew_all(now);
+        drop(table);
+        self.wake.notify_one();
+    }
+
     /// Somebody in this process releases an id: a guard of it must not believe in it any more,
     /// and a claim of it ends. `false` if that claim is in the middle of an attempt and releases
     /// it itself.

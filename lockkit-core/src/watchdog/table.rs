@@ -127,6 +127,23 @@ impl Table {
         self.order.insert((*due, attempt));
     }
 
+    /// Nobody believes in any hold until a renewal from now on confirms it.
+    pub(super) fn doubt(&self, now: Instant) {
+        for (_, row) in self.rows.values() {
+            if let Tenant::Hold(hold) = &row.tenant {
+                hold.doubt(now);
+            }
+        }
+    }
+
+    /// Makes the renewal of everything due that is renewed at all.
+    pub(super) fn renew_all(&mut self, now: Instant) {
+        let attempts: Vec<AttemptId> = self.rows.keys().copied().collect();
+        for attempt in attempts {
+            self.update(attempt, |row| row.renew_at = row.renew_at.map(|_| now));
+        }
+    }
+
     /// Takes out every hold whose deadline has passed, to be told.
     ///
     /// The service is told when the lease ends there, too: where a session carries the lease it

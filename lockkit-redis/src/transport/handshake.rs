@@ -22,12 +22,18 @@ pub(crate) struct Server {
     pub(crate) connection: i64,
     /// What else `INFO` says, as lines `name:value`; empty where it is not allowed.
     pub(crate) info: String,
+    /// When it writes its log of changes to disk; `None` where it is not told.
+    pub(crate) appendfsync: Option<String>,
 }
 
 impl Server {
     /// Asks the server about itself.
     pub(super) async fn ask(transport: &dyn Transport) -> Result<Self> {
-        let questions = [Request::new("HELLO"), Request::new("INFO")];
+        let questions = [
+            Request::new("HELLO"),
+            Request::new("INFO"),
+            Request::new("CONFIG GET appendfsync"),
+        ];
         let mut answers = transport
             .send_all(&questions)
             .await
@@ -43,6 +49,7 @@ impl Server {
         };
         let info = answers.next().and_then(Result::ok);
         let info = info.as_ref().and_then(Reply::as_text).unwrap_or_default();
+        let config = answers.next().and_then(Result::ok);
         let server = Self {
             version: text("version").to_owned(),
             run_id: line(info, "run_id").map_or_else(made_up, str::to_owned),
@@ -50,6 +57,9 @@ impl Server {
             is_cluster: text("mode") == "cluster",
             connection: hello.field("id").and_then(Reply::as_int).unwrap_or(0),
             info: info.to_owned(),
+            appendfsync: config
+                .as_ref()
+                .and_then(|reply| Some(reply.field("appendfsync")?.as_text()?.to_owned())),
         };
         server.check_version()?;
         Ok(server)

@@ -33,10 +33,26 @@ impl Settings {
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 }
 
+/// How a connection compares with the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// There was none before.
+    First,
+    /// To the same server process: what it knew it still knows.
+    Again,
+    /// To another one, which may know less.
+    Elsewhere,
+}
+
 /// Who listens on a link.
 pub(crate) trait Ears: fmt::Debug + Send + Sync {
     /// The channels to hear, asked for on each new connection before it is used.
     fn channels(&self) -> Vec<String>;
+
+    /// Whether they are channels of a slot, as in `SSUBSCRIBE`.
+    fn are_sharded(&self) -> bool {
+        false
+    }
 
     /// A message came. Must not block.
     fn heard(&self, message: &[u8]);
@@ -44,9 +60,8 @@ pub(crate) trait Ears: fmt::Debug + Send + Sync {
     /// Messages may have been lost: there was a gap in hearing.
     fn missed(&self);
 
-    /// The link is up, for the first time or again; `other` if the server process is not the one
-    /// that it was connected to before.
-    fn connected(&self, server: &Server, again: bool, other: bool);
+    /// The link is up.
+    fn connected(&self, arrival: Arrival);
 
     /// The server does not let this client listen.
     fn deaf(&self, failure: &Failure);
@@ -62,7 +77,7 @@ impl Ears for NoEars {
     }
     fn heard(&self, _: &[u8]) {}
     fn missed(&self) {}
-    fn connected(&self, _: &Server, _: bool, _: bool) {}
+    fn connected(&self, _: Arrival) {}
     fn deaf(&self, _: &Failure) {}
 }
 
@@ -121,7 +136,7 @@ impl Link {
             state: watch::Sender::new(State::Down(None)),
         }));
         let first = link.0.connect(None).await?;
-        link.0.ears.connected(&first.live.server, false, false);
+        link.0.ears.connected(Arrival::First);
         link.0
             .state
             .send_replace(State::Up(Arc::clone(&first.live)));
@@ -136,12 +151,12 @@ impl Link {
         }
         let mut state = self.0.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, State::Down(_)));
-        let waited = timeout(self.0.settings.timeout, settled).await.is_ok();
+        // However it ended, the state says it.
+        let _ = timeout(self.0.settings.timeout, settled).await;
         match &*self.0.state.borrow() {
             State::Up(live) => Ok(Arc::clone(live)),
             State::Closed => Err(closed()),
             State::Down(why) => {
-                let _ = waited;
                 let mut error = Error::new(
                     ErrorKind::Unavailable,
                     "there is no connection to the server, and none could be made so far",
@@ -188,12 +203,15 @@ impl fmt::Debug for Link {
 struct Connection {
     live: Arc<Live>,
     doubt: Arc<Doubt>,
+    moves: Option<watch::Receiver<u64>>,
 }
 
 impl Shared {
     /// Makes one connection and sees that it is fit for use. `old` is the one that it replaces.
     async fn connect(&self, old: Option<&Server>) -> Result<Connection> {
         let limit = self.settings.timeout;
+        // First the ear, then the question: what changes in between is heard.
+        let moves = self.locate.moves();
         let endpoint = self.locate.locate().await?;
         let doubt = Arc::new(Doubt::default());
         let ear = {
@@ -229,13 +247,13 @@ impl Shared {
             }
         }
         for channel in self.ears.channels() {
-            match live.subscribe(&channel, false).await {
+            match live.subscribe(&channel, self.ears.are_sharded()).await {
                 Ok(()) => {}
                 Err(failure @ Failure::Refused { .. }) => self.ears.deaf(&failure),
                 Err(failure) => return Err(context(translated(failure))),
             }
         }
-        Ok(Connection { live, doubt })
+        Ok(Connection { live, doubt, moves })
     }
 
     /// Watches over a connection, and makes another one when it has to.
@@ -243,7 +261,7 @@ impl Shared {
         loop {
             tokio::select! {
                 () = self.closed() => return,
-                () = self.goes_bad(&current) => {}
+                () = self.goes_bad(&mut current) => {}
             }
             if !self.set(State::Down(None)) {
                 return;
@@ -254,11 +272,15 @@ impl Shared {
                 () = self.closed() => return,
                 again = self.connect_again(&old) => again,
             };
-            let other = old.run_id != current.live.server.run_id;
+            let arrival = if old.run_id == current.live.server.run_id {
+                Arrival::Again
+            } else {
+                Arrival::Elsewhere
+            };
             if !self.set(State::Up(Arc::clone(&current.live))) {
                 return;
             }
-            self.ears.connected(&current.live.server, true, other);
+            self.ears.connected(arrival);
         }
     }
 
@@ -276,10 +298,14 @@ impl Shared {
     }
 
     /// Returns when the connection is no good any more.
-    async fn goes_bad(&self, connection: &Connection) {
+    async fn goes_bad(&self, connection: &mut Connection) {
         loop {
             // An idle connection is asked now and then; one in doubt at once.
-            let _ = timeout(self.settings.heartbeat, connection.doubt.ring.notified()).await;
+            tokio::select! {
+                () = connection.doubt.ring.notified() => {}
+                () = sleep(self.settings.heartbeat) => {}
+                () = changed(&mut connection.moves) => return,
+            }
             if connection.doubt.sure.load(Ordering::Acquire) {
                 return;
             }
@@ -305,6 +331,14 @@ impl Shared {
             }
             open
         })
+    }
+}
+
+async fn changed(moves: &mut Option<watch::Receiver<u64>>) {
+    match moves {
+        // The sender lives as long as the link.
+        Some(moves) => drop(moves.changed().await),
+        None => std::future::pending().await,
     }
 }
 

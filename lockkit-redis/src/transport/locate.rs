@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use lockkit_core::{Error, ErrorKind, Result};
+use tokio::sync::watch;
 
 use super::{Endpoint, Server};
 use crate::descriptor::DRIVER;
@@ -16,6 +17,11 @@ pub(crate) trait Locate: Debug + Send + Sync {
 
     /// Whether the server that answered is the right one.
     fn check(&self, server: &Server) -> Result<()>;
+
+    /// Changes each time it is heard to have moved elsewhere, if that can be heard.
+    fn moves(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// Where it is meant to be, for people.
     fn address(&self) -> String;

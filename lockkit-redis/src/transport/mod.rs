@@ -4,6 +4,7 @@
 //! ever: it notices a dead or half-open one, connects again, follows a moved master, and tells
 //! when it is back. [`Node`] is the links to one server, and [`Route`] finds the node of a bucket.
 
+mod cluster;
 mod driver;
 mod endpoint;
 mod handshake;
@@ -13,20 +14,24 @@ mod locate;
 mod node;
 mod request;
 mod route;
+mod sentinel;
+mod slots;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub(crate) use cluster::Cluster;
 pub(crate) use endpoint::{Address, Certificates, Endpoint, Login, Secret};
 pub(crate) use handshake::Server;
-pub(crate) use link::{Ears, Link, Settings};
+pub(crate) use link::{Arrival, Ears, Link, Settings};
 pub(crate) use live::{Arg, Call, Live};
 pub(crate) use locate::{Fixed, Locate};
 pub(crate) use node::{Lane, Node};
 pub(crate) use request::{Failure, Push, Reply, Request};
 pub(crate) use route::Route;
+pub(crate) use sentinel::Sentinels;
 
 /// Takes what a server says unasked. Called on the connection's own task: it must not block.
 pub(crate) type Ear = Arc<dyn Fn(Push) + Send + Sync>;

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use lockkit_core::Result;
 
-use super::node::Node;
-use super::{Call, Lane, Live, Reply};
+use super::{Call, Cluster, Lane, Live, Node, Reply};
 use crate::error::translated;
+use crate::key::Bucket;
 
 /// The servers of a deployment.
 #[derive(Debug)]
 pub(crate) enum Route {
     /// All keys are on one server, wherever that is at the moment.
     One(Node),
+    /// Each bucket is on one of several.
+    Several(Cluster),
 }
 
 impl Route {
@@ -20,6 +22,15 @@ impl Route {
     pub(crate) async fn eval(&self, lane: Lane, call: &Call<'_>) -> Result<Reply> {
         match self {
             Self::One(node) => node.eval(lane, call, false).await?.map_err(translated),
+            Self::Several(cluster) => cluster.eval(lane, call).await,
+        }
+    }
+
+    /// Makes sure that messages about this bucket are heard.
+    pub(crate) async fn listen(&self, bucket: Bucket) -> Result<()> {
+        match self {
+            Self::One(_) => Ok(()), // One channel for all, heard from the start.
+            Self::Several(cluster) => cluster.listen(bucket).await,
         }
     }
 
@@ -27,6 +38,7 @@ impl Route {
     pub(crate) async fn all(&self) -> Result<Vec<Arc<Live>>> {
         match self {
             Self::One(node) => Ok(vec![node.live(Lane::Work).await?]),
+            Self::Several(cluster) => cluster.all().await,
         }
     }
 
@@ -39,6 +51,7 @@ impl Route {
     pub(crate) fn close(&self) {
         match self {
             Self::One(node) => node.close(),
+            Self::Several(cluster) => cluster.close(),
         }
     }
 }
