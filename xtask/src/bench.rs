@@ -47,7 +47,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     steps.run(&mut cargo(
         "build --release --package lockkit-benches --package lockkit-cli",
     ))?;
-    let target = Workspace::load()?.target_dir()?;
+    let workspace = Workspace::load()?;
+    let target = workspace.target_dir()?;
     let suite = args.suite.to_possible_value();
     let mut bench = Command::new(target.join("release/lockkit-benches"));
     bench
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bench.arg("--quick");
     }
     if args.suite == Suite::Redis {
-        bench.args(peers::build(&mut steps, &target, args.peers)?);
+        bench.args(peers::build(&mut steps, &workspace, args.peers)?);
         if let Some(rounds) = args.rounds {
             bench.args(["--rounds", &rounds.to_string()]);
         }
