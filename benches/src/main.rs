@@ -10,6 +10,7 @@ mod redis;
 mod report;
 mod sqlite;
 mod statistics;
+mod watched;
 
 use std::path::PathBuf;
 

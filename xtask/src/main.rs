@@ -22,6 +22,9 @@ enum Task {
     Check,
     /// Installs and starts what the tests need, then runs unit, doc and conformance tests.
     Test,
+    /// Installs, starts and ends the servers that tests need.
+    #[command(subcommand)]
+    Servers(servers::Task),
     /// Builds the benchmarks in release mode and runs one suite.
     Bench(bench::Args),
     /// Rewrites the support matrix in README.md from the backends' own descriptors.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match Task::parse() {
         Task::Check => check::run(),
         Task::Test => test::run(),
+        Task::Servers(task) => servers::run(&task),
         Task::Bench(args) => bench::run(&args),
         Task::Matrix => matrix::run(),
     };

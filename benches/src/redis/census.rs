@@ -5,8 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread::{JoinHandle, spawn};
 
 use anyhow::{Result, anyhow, ensure};
-
-use super::server::Server;
+use lockkit_servers::redis::RedisServer;
 
 /// Counts the requests that reach a server. Its own counter cannot: it includes the commands that
 /// scripts run. So this reads along with MONITOR, which slows the server: count and time apart.
@@ -18,7 +17,7 @@ pub(super) struct Census {
 
 impl Census {
     /// Counts from now on.
-    pub(super) fn start(server: &Server) -> Result<Self> {
+    pub(super) fn start(server: &RedisServer) -> Result<Self> {
         let mut feed = TcpStream::connect(server.address())?;
         feed.write_all(b"MONITOR\r\n")?;
         let mut lines = BufReader::new(feed.try_clone()?);

@@ -1,9 +1,10 @@
 //! One workload, many subjects, turn and turn about.
 
 use anyhow::{Result, ensure};
+use lockkit_servers::redis::RedisServer;
 
 use super::driver::{Drivers, Outcome, Subject, Work};
-use super::server::Server;
+use super::server::clear;
 use crate::report::Report;
 use crate::statistics::{median, ratios};
 
@@ -11,7 +12,7 @@ use crate::statistics::{median, ratios};
 #[derive(Debug)]
 pub(super) struct Ring {
     pub(super) drivers: Drivers,
-    pub(super) server: Server,
+    pub(super) server: RedisServer,
     pub(super) rounds: usize,
     pub(super) seconds: u64,
 }
@@ -55,7 +56,7 @@ impl Ring {
                 subject, outcomes, ..
             } in &mut standings.0
             {
-                self.server.clear()?;
+                clear(&self.server)?;
                 let outcome = self
                     .drivers
                     .run(*subject, work, &self.servers(), &self.servers())?;
@@ -67,7 +68,7 @@ impl Ring {
         }
         let short = Work { seconds: 1, ..work };
         for standing in &mut standings.0 {
-            self.server.clear()?;
+            clear(&self.server)?;
             standing.requests = self.drivers.census(standing.subject, short, &self.server)?;
             standing.tell(report, workload, work);
         }
@@ -84,7 +85,7 @@ impl Ring {
         }
     }
 
-    const fn servers(&self) -> [&Server; 1] {
+    const fn servers(&self) -> [&RedisServer; 1] {
         [&self.server]
     }
 }

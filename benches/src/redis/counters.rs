@@ -3,10 +3,10 @@
 use std::ops::Sub;
 
 use anyhow::{Context, Result};
+use lockkit_servers::redis::RedisServer;
 use redis::InfoDict;
 
-use super::server::Server;
-
+use super::server::connect;
 /// Counters that only grow, summed over the servers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
@@ -19,10 +19,10 @@ pub(super) struct Counters {
 
 impl Counters {
     /// Asks the servers. One that cannot answer counts as if it had spent nothing.
-    pub(super) fn read(servers: &[&Server]) -> Result<Self> {
+    pub(super) fn read(servers: &[&RedisServer]) -> Result<Self> {
         let mut sum = Self::default();
         for server in servers {
-            let info: InfoDict = redis::cmd("INFO").query(&mut server.connect()?)?;
+            let info: InfoDict = redis::cmd("INFO").query(&mut connect(server)?)?;
             let field = |name| info.get::<f64>(name).context("INFO lacks a counter");
             sum.commands += field("total_commands_processed")?;
             sum.cpu_us += (field("used_cpu_user")? + field("used_cpu_sys")?) * 1e6;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use lockkit_servers::redis::RedisServer;
 use serde::Deserialize;
 
 use super::census::Census;
 use super::counters::Counters;
-use super::server::Server;
 use crate::peer::Peer;
 
 /// Where the programs are.
@@ -129,8 +129,8 @@ impl Drivers {
         &self,
         subject: Subject,
         work: Work,
-        servers: &[&Server],
-        counted: &[&Server],
+        servers: &[&RedisServer],
+        counted: &[&RedisServer],
     ) -> Result<Outcome> {
         let mut command = self.command(subject, work, servers)?;
         let driver = Peer::spawn(command.stderr(Stdio::piped()))?;
@@ -150,7 +150,7 @@ impl Drivers {
     }
 
     /// Runs one workload for the number of client requests of an operation.
-    pub(super) fn census(&self, subject: Subject, work: Work, server: &Server) -> Result<f64> {
+    pub(super) fn census(&self, subject: Subject, work: Work, server: &RedisServer) -> Result<f64> {
         let mut command = self.command(subject, work, &[server])?;
         let driver = Peer::spawn(command.stderr(Stdio::piped()))?;
         let (mut census, mut requests) = (None, 0.0);
@@ -169,7 +169,7 @@ impl Drivers {
         &self,
         subject: Subject,
         work: Work,
-        servers: &[&Server],
+        servers: &[&RedisServer],
     ) -> Result<Command> {
         let mut command = match subject {
             Subject::Redisson | Subject::RedissonFair => {

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::contest::Ring;
 use super::driver::{Subject, Work};
+use super::server::clear;
 use crate::peer::Peer;
 use crate::report::Report;
 
@@ -22,7 +23,7 @@ pub(super) fn measure(ring: &Ring, report: &mut Report) -> Result<()> {
     let mut found = [const { Vec::new() }; 3];
     for _ in 0..ring.rounds {
         for (subject, found) in subjects.into_iter().zip(&mut found) {
-            ring.server.clear()?;
+            clear(&ring.server)?;
             found.push(round(ring, subject, report.pick(500, 50))?);
         }
     }

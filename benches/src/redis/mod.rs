@@ -8,26 +8,28 @@ mod driver;
 mod kill;
 mod processes;
 mod redlock;
+mod renewal;
 mod server;
 
 use anyhow::Result;
+use lockkit_servers::redis::RedisServer;
 
 pub(crate) use self::driver::Drivers;
 
 use self::contest::Ring;
-use self::server::Server;
 use crate::report::Report;
 
 /// Runs the whole suite.
 pub(crate) fn measure(report: &mut Report, drivers: Drivers, rounds: usize) -> Result<()> {
     let ring = Ring {
         drivers,
-        server: Server::start()?,
+        server: RedisServer::start()?,
         rounds,
         seconds: report.pick(3, 1),
     };
     contests::measure(&ring, report)?;
     processes::measure(&ring, report)?;
+    renewal::measure(&ring, report)?;
     kill::measure(&ring, report)?;
     redlock::measure(&ring, report)
 }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::contest::Ring;
 use super::counters::Counters;
 use super::driver::{Said, Subject, hear};
+use super::server::clear;
 use crate::peer::Peer;
 use crate::report::Report;
 use crate::statistics::jain;
@@ -28,7 +29,7 @@ pub(super) fn measure(ring: &Ring, report: &mut Report) -> Result<()> {
     let processes = report.pick(100, 10);
     let mut rounds = Vec::new();
     for _ in 0..ring.rounds {
-        ring.server.clear()?;
+        clear(&ring.server)?;
         rounds.push(round(ring, processes)?);
     }
     let mut row = |metric, figure: fn(&Round) -> f64| {

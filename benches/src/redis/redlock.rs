@@ -1,10 +1,10 @@
 //! A quorum of independent servers, all well, one stalled, one gone.
 
 use anyhow::Result;
+use lockkit_servers::redis::RedisServer;
 
 use super::contest::Ring;
 use super::driver::{Outcome, Subject};
-use super::server::Server;
 use crate::report::Report;
 use crate::statistics::{median, ratios};
 
@@ -39,19 +39,19 @@ pub(super) fn measure(ring: &Ring, report: &mut Report) -> Result<()> {
 
 /// One run in each state of the nodes, which are new.
 fn round(ring: &Ring, subject: Subject) -> Result<[Outcome; 3]> {
-    let nodes = (0..NODES).map(|_| Server::start());
+    let nodes = (0..NODES).map(|_| RedisServer::start());
     let mut nodes = nodes.collect::<Result<Vec<_>>>()?;
     let work = ring.work("pair", 1, 1);
-    let run = |nodes: &[Server]| {
-        let all: Vec<&Server> = nodes.iter().collect();
+    let run = |nodes: &[RedisServer]| {
+        let all: Vec<&RedisServer> = nodes.iter().collect();
         // The last one may be unable to answer.
         ring.drivers.run(subject, work, &all, &all[1..])
     };
     let healthy = run(&nodes)?;
-    nodes[0].stall()?;
+    nodes[0].pause()?;
     let stalled = run(&nodes)?;
     nodes[0].resume()?;
-    nodes[0].end()?;
+    nodes[0].kill()?;
     let refused = run(&nodes)?;
     Ok([healthy, stalled, refused])
 }

@@ -63,6 +63,8 @@ fn client(endpoint: &Endpoint) -> Result<Client, RedisError> {
         .set_tcp_settings(TcpSettings::default().set_nodelay(true));
     #[cfg(feature = "tls")]
     if let (Address::Tls { .. }, certificates) = (&endpoint.address, &endpoint.certificates) {
+        // The process may have chosen another one; any will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         return Client::build_with_tls(info, certificates.for_library());
     }
     Client::open(info)

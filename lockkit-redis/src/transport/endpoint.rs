@@ -59,11 +59,19 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tcp { host, port } => write_host(f, host, *port),
             #[cfg(feature = "tls")]
-            Self::Tls { host, port } => write!(f, "{host}:{port}"),
+            Self::Tls { host, port } => write_host(f, host, *port),
             Self::Unix(path) => write!(f, "{}", path.display()),
         }
+    }
+}
+
+fn write_host(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    if host.contains(':') {
+        write!(f, "[{host}]:{port}")
+    } else {
+        write!(f, "{host}:{port}")
     }
 }
 
