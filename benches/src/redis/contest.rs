@@ -34,14 +34,15 @@ struct Standing {
 }
 
 impl Ring {
-    /// Lets the subjects that can run take turns, and reports what each did and cost.
+    /// Lets the subjects that can run take turns, and reports what each did and cost. One that fails
+    /// is left out; a bar that is held against it is missed.
     pub(super) fn contest(
         &self,
         report: &mut Report,
         workload: &'static str,
         work: Work,
         subjects: &[Subject],
-    ) -> Result<Standings> {
+    ) -> Standings {
         let standing = |subject: &Subject| Standing {
             subject: *subject,
             outcomes: vec![],
@@ -50,29 +51,45 @@ impl Ring {
         let subjects = subjects
             .iter()
             .filter(|subject| self.drivers.has(**subject));
-        let mut standings = Standings(subjects.map(standing).collect());
+        let mut standings: Vec<Standing> = subjects.map(standing).collect();
         for round in 1..=self.rounds {
-            for Standing {
-                subject, outcomes, ..
-            } in &mut standings.0
-            {
-                clear(&self.server)?;
-                let outcome = self
-                    .drivers
-                    .run(*subject, work, &self.servers(), &self.servers())?;
-                let rate = outcome.said.ops_s;
-                eprintln!("{workload}, round {round}, {}: {rate:.0}/s", subject.name());
-                ensure!(outcome.said.ops > 0.0, "{} did nothing", subject.name());
-                outcomes.push(outcome);
-            }
+            standings.retain_mut(|standing| {
+                let name = standing.subject.name();
+                let ran = self.run(standing, work);
+                match &ran {
+                    Ok(rate) => eprintln!("{workload}, round {round}, {name}: {rate:.0}/s"),
+                    Err(error) => eprintln!("{workload}: {name} is left out: {error:#}"),
+                }
+                ran.is_ok()
+            });
         }
         let short = Work { seconds: 1, ..work };
-        for standing in &mut standings.0 {
-            clear(&self.server)?;
-            standing.requests = self.drivers.census(standing.subject, short, &self.server)?;
+        for standing in &mut standings {
+            match self.census(standing.subject, short) {
+                Ok(requests) => standing.requests = requests,
+                Err(error) => eprintln!("{workload}: {}: {error:#}", standing.subject.name()),
+            }
             standing.tell(report, workload, work);
         }
-        Ok(standings)
+        Standings(standings)
+    }
+
+    /// One round of one subject; its rate.
+    fn run(&self, standing: &mut Standing, work: Work) -> Result<f64> {
+        clear(&self.server)?;
+        let servers = [&self.server];
+        let outcome = self
+            .drivers
+            .run(standing.subject, work, &servers, &servers)?;
+        ensure!(outcome.said.ops > 0.0, "nothing was done");
+        let rate = outcome.said.ops_s;
+        standing.outcomes.push(outcome);
+        Ok(rate)
+    }
+
+    fn census(&self, subject: Subject, work: Work) -> Result<f64> {
+        clear(&self.server)?;
+        self.drivers.census(subject, work, &self.server)
     }
 
     /// What a driver is told.
@@ -83,10 +100,6 @@ impl Ring {
             tasks,
             seconds: self.seconds,
         }
-    }
-
-    const fn servers(&self) -> [&RedisServer; 1] {
-        [&self.server]
     }
 }
 

@@ -1,7 +1,5 @@
 //! What Redis locks are compared in, and the bars.
 
-use anyhow::Result;
-
 use super::contest::{Figure, Ring};
 use super::driver::Subject;
 use crate::report::Report;
@@ -11,16 +9,16 @@ const P50: Figure = |run| run.said.p50_us;
 /// Those that ask again and again.
 const POLLERS: [Subject; 3] = [Subject::Rslock, Subject::Rlock, Subject::Redsync];
 
-pub(super) fn measure(ring: &Ring, report: &mut Report) -> Result<()> {
-    pair(ring, report)?;
-    own_keys(ring, report)?;
-    one_lock(ring, report)?;
-    one_client(ring, report)?;
-    busy(ring, report)
+pub(super) fn measure(ring: &Ring, report: &mut Report) {
+    pair(ring, report);
+    own_keys(ring, report);
+    one_lock(ring, report);
+    one_client(ring, report);
+    busy(ring, report);
 }
 
 /// Lock and unlock with nobody else about.
-fn pair(ring: &Ring, report: &mut Report) -> Result<()> {
+fn pair(ring: &Ring, report: &mut Report) {
     const WORKLOAD: &str = "pair";
     let subjects = [
         Subject::Floor,
@@ -32,14 +30,13 @@ fn pair(ring: &Ring, report: &mut Report) -> Result<()> {
         Subject::RedissonFair,
     ];
     let work = ring.work("pair", 1, 1);
-    let standings = ring.contest(report, WORKLOAD, work, &subjects)?;
+    let standings = ring.contest(report, WORKLOAD, work, &subjects);
     let ratio = standings.ratio(Subject::Lockkit, Subject::Floor, P50);
     report.bar(WORKLOAD, ("p50 to the floor's", "x"), ratio, 1.1);
-    Ok(())
 }
 
 /// Many tasks of one client, each with a lock of its own.
-fn own_keys(ring: &Ring, report: &mut Report) -> Result<()> {
+fn own_keys(ring: &Ring, report: &mut Report) {
     const WORKLOAD: &str = "64 tasks, own keys";
     let peers = [
         Subject::Rslock,
@@ -50,18 +47,17 @@ fn own_keys(ring: &Ring, report: &mut Report) -> Result<()> {
     ];
     let subjects = [&[Subject::Floor, Subject::Lockkit], &peers[..]].concat();
     let work = ring.work("distinct", 1, 64);
-    let standings = ring.contest(report, WORKLOAD, work, &subjects)?;
+    let standings = ring.contest(report, WORKLOAD, work, &subjects);
     let ratio = standings.ratio(Subject::Lockkit, Subject::Floor, RATE);
     report.bar_at_least(WORKLOAD, ("rate to the floor's", "x"), ratio, 0.7);
     if let Some(best) = standings.best(&peers, RATE) {
         let ratio = standings.ratio(Subject::Lockkit, best, RATE);
         report.bar_at_least(WORKLOAD, ("rate to the best peer's", "x"), ratio, 1.0);
     }
-    Ok(())
 }
 
 /// All fight for one lock, as if from 16 processes.
-fn one_lock(ring: &Ring, report: &mut Report) -> Result<()> {
+fn one_lock(ring: &Ring, report: &mut Report) {
     const WORKLOAD: &str = "one lock, 16 x 4";
     let subjects = [
         &[Subject::Lockkit, Subject::LockkitFair],
@@ -70,7 +66,7 @@ fn one_lock(ring: &Ring, report: &mut Report) -> Result<()> {
     ]
     .concat();
     let work = ring.work("contend", 16, 4);
-    let standings = ring.contest(report, WORKLOAD, work, &subjects)?;
+    let standings = ring.contest(report, WORKLOAD, work, &subjects);
     for (redisson, what) in [
         (Subject::Redisson, "rate to Redisson's"),
         (Subject::RedissonFair, "rate to fair Redisson's"),
@@ -103,11 +99,10 @@ fn one_lock(ring: &Ring, report: &mut Report) -> Result<()> {
         standings.requests(Subject::Lockkit),
         2.2,
     );
-    Ok(())
 }
 
 /// The same with all tasks in one client.
-fn one_client(ring: &Ring, report: &mut Report) -> Result<()> {
+fn one_client(ring: &Ring, report: &mut Report) {
     const WORKLOAD: &str = "one lock, 1 x 64";
     let subjects = [
         &[Subject::Lockkit, Subject::LockkitFair],
@@ -116,14 +111,13 @@ fn one_client(ring: &Ring, report: &mut Report) -> Result<()> {
     ]
     .concat();
     let work = ring.work("contend", 1, 64);
-    let standings = ring.contest(report, WORKLOAD, work, &subjects)?;
+    let standings = ring.contest(report, WORKLOAD, work, &subjects);
     let ratio = standings.ratio(Subject::Lockkit, Subject::Rslock, RATE);
     report.bar_at_least(WORKLOAD, ("rate to rslock's", "x"), ratio, 1.3);
-    Ok(())
 }
 
 /// Trying a lock that somebody else holds.
-fn busy(ring: &Ring, report: &mut Report) -> Result<()> {
+fn busy(ring: &Ring, report: &mut Report) {
     const WORKLOAD: &str = "failing try_lock";
     let subjects = [
         Subject::Floor,
@@ -134,7 +128,7 @@ fn busy(ring: &Ring, report: &mut Report) -> Result<()> {
         Subject::Redisson,
     ];
     let work = ring.work("tryheld", 1, 1);
-    let standings = ring.contest(report, WORKLOAD, work, &subjects)?;
+    let standings = ring.contest(report, WORKLOAD, work, &subjects);
     let ratio = standings.ratio(Subject::Lockkit, Subject::Floor, P50);
     report.bar(WORKLOAD, ("p50 to the floor's", "x"), ratio, 1.1);
     report.bar(
@@ -143,5 +137,4 @@ fn busy(ring: &Ring, report: &mut Report) -> Result<()> {
         standings.requests(Subject::Lockkit),
         1.01,
     );
-    Ok(())
 }
