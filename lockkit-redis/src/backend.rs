@@ -10,12 +10,13 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use lockkit_core::{
     Backend, Claim, Clock, Converted, CountDown, Descriptor, Error, ErrorKind, HoldId, LockName,
-    Mode, Notices, Released, Renewal, Resource, Result, Snapshot, Ticket,
+    Mode, Notices, Released, Renewal, Resource, Result, Snapshot, Ticket, Together,
 };
 
 use crate::config::Config;
 use crate::connect::connect;
 use crate::descriptor::{DESCRIPTOR, DRIVER};
+use crate::mode::check;
 use crate::shared::Shared;
 use crate::ticket::RedisTicket;
 
@@ -75,6 +76,7 @@ impl Redis {
             return Err(Error::new(ErrorKind::Closed, message).on(DRIVER));
         }
         DESCRIPTOR.require(claim.resource.primitive())?;
+        check(claim)?;
         DESCRIPTOR.check_ttl(claim.ttl)
     }
 }
@@ -107,14 +109,14 @@ impl Backend for Redis {
 
     async fn release(&self, ids: &[HoldId]) -> Vec<Result<Released>> {
         if let [id] = ids {
-            return vec![self.shared.release_mutex(id, false).await];
+            return vec![self.shared.release(id, false).await];
         }
-        join_all(ids.iter().map(|id| self.shared.release_mutex(id, false))).await
+        join_all(ids.iter().map(|id| self.shared.release(id, false))).await
     }
 
     async fn extend(&self, id: &HoldId, ttl: Duration) -> Renewal {
         let sent_at = Clock::Boot.now();
-        match self.shared.extend_mutex(id, ttl).await {
+        match self.shared.extend(id, ttl).await {
             Ok(Some(ttl)) => Renewal::Renewed { sent_at, ttl },
             Ok(None) => Renewal::Gone,
             Err(error) => Renewal::Unknown(error),
@@ -122,39 +124,46 @@ impl Backend for Redis {
     }
 
     async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
-        Ok(Snapshot::idle(resource.clone(), None))
+        self.shared.inspect(resource).await
     }
 
-    async fn list(&self, _prefix: &str) -> Result<Vec<Snapshot>> {
-        Ok(Vec::new())
+    async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
+        self.shared.list(prefix).await
     }
 
     async fn evict(&self, id: &HoldId) -> Result<Released> {
-        self.shared.release_mutex(id, true).await
+        self.shared.release(id, true).await
     }
 
     fn session_file(&self, _: &HoldId) -> Option<File> {
         None
     }
 
-    async fn convert(&self, _id: &HoldId, _mode: Mode) -> Result<Converted> {
-        Ok(Converted::NotHeld)
+    async fn attempt_all(&self, claims: &[Claim]) -> Result<Together> {
+        for claim in claims {
+            self.check(claim)?;
+        }
+        self.shared.attempt_all(claims).await
+    }
+
+    async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
+        self.shared.convert(id, mode).await
     }
 
     async fn request_release(&self, resource: &Resource) -> Result<usize> {
-        self.shared.request_mutex(resource).await
+        self.shared.request_release(resource).await
     }
 
-    async fn set_size(&self, _resource: &Resource, _size: u32) -> Result<bool> {
-        Ok(false)
+    async fn set_size(&self, resource: &Resource, size: u32) -> Result<bool> {
+        self.shared.set_size(resource, size).await
     }
 
-    async fn set_latch(&self, _resource: &Resource, _count: u32) -> Result<bool> {
-        Ok(false)
+    async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+        self.shared.set_latch(resource, count).await
     }
 
-    async fn count_down(&self, _resource: &Resource, _participant: &LockName) -> Result<CountDown> {
-        Ok(CountDown::NotSet)
+    async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {
+        self.shared.count_down(resource, participant).await
     }
 
     async fn probe(&self) -> Result<Vec<(&'static str, String)>> {

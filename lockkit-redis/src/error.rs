@@ -61,14 +61,13 @@ fn refused(code: &str, detail: &str) -> Error {
 
 /// Servers before 7.0 wrap the error of a command in a script in one of their own.
 fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
-    const WRAPPED: [&str; 7] = [
+    const WRAPPED: [&str; 6] = [
         "WRONGTYPE",
         "CORRUPT",
         "OOM",
         "NOPERM",
         "READONLY",
         "MISCONF",
-        "MISMATCH",
     ];
     if code != "ERR" {
         return code;

@@ -179,8 +179,12 @@ impl Ears for Inbox {
                 }
             }
             b'w' => {
-                if let Some(standing) = self.standing(attempt) {
-                    standing.news.notify_one();
+                // Who waits for one latch in this process hears of it by one message.
+                let others = rest.chunks_exact(16).filter_map(AttemptId::from_bytes);
+                for attempt in std::iter::once(attempt).chain(others) {
+                    if let Some(standing) = self.standing(attempt) {
+                        standing.news.notify_one();
+                    }
                 }
             }
             b'e' => self.tell(attempt, rest, Notices::gone),

@@ -1,19 +1,28 @@
 #![doc = include_str!("docs/redis.md")]
 
 mod backend;
+mod by_kind;
 mod config;
 mod connect;
+mod convert;
 mod descriptor;
 mod error;
+mod hall;
 mod inbox;
+mod inspect;
 mod key;
+mod latch;
+mod list;
+mod mode;
 mod mutex;
 mod probe;
 mod renew;
 mod script;
 mod scripts;
 mod shared;
+mod size;
 mod ticket;
+mod together;
 mod transport;
 
 pub use backend::Redis;

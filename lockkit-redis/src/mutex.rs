@@ -7,6 +7,7 @@ use lockkit_core::{Claim, Fence, HoldId, Order, Released, Renewal, Resource, Res
 
 use crate::error::odd;
 use crate::key::Keys;
+use crate::renew::in_order;
 use crate::shared::{Shared, milliseconds};
 use crate::transport::{Arg, Lane, Reply};
 
@@ -187,21 +188,6 @@ pub(crate) fn released(reply: &Reply) -> Result<Released> {
         Some(_) => Ok(Released::Done),
         None => Err(odd("a release")),
     }
-}
-
-/// Answers of several batches in the order of what was asked.
-pub(crate) fn in_order(count: usize, batches: Vec<(Vec<usize>, Vec<Renewal>)>) -> Vec<Renewal> {
-    let mut answers: Vec<Option<Renewal>> = (0..count).map(|_| None).collect();
-    for (batch, renewals) in batches {
-        for (at, renewal) in batch.into_iter().zip(renewals) {
-            answers[at] = Some(renewal);
-        }
-    }
-    let missing = || Renewal::Unknown(odd("a renewal"));
-    answers
-        .into_iter()
-        .map(|answer| answer.unwrap_or_else(missing))
-        .collect()
 }
 
 /// For people only: no algorithm compares it with another clock.

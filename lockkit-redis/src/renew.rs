@@ -1,18 +1,30 @@
 //! Keeping holds and places in line alive.
 
-use lockkit_core::{HoldId, Renewal};
+use lockkit_core::{HoldId, Primitive, Renewal};
 
-use crate::mutex::in_order;
+use crate::error::odd;
 use crate::shared::Shared;
+
+/// Answers of one part of what was asked, and where in the whole they belong.
+pub(crate) type Answered = (Vec<usize>, Vec<Renewal>);
 
 impl Shared {
     /// See [`Backend::renew`](lockkit_core::Backend::renew).
     pub(crate) async fn renew(&self, ids: &[HoldId]) -> Vec<Renewal> {
+        let is_mutex = |at: &usize| ids[*at].resource().primitive() == Primitive::Mutex;
+        let (mutexes, halls): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_mutex);
+        let (mutex_ids, hall_ids) = (pick(&mutexes, |at| &ids[at]), pick(&halls, |at| &ids[at]));
+        let (of_mutexes, of_halls) = futures_util::join!(
+            self.renew_all_mutexes(&mutex_ids),
+            self.renew_halls(&hall_ids)
+        );
+        in_order(ids.len(), vec![(mutexes, of_mutexes), (halls, of_halls)])
+    }
+
+    async fn renew_all_mutexes(&self, ids: &[&HoldId]) -> Vec<Renewal> {
         let is_place = |at: &usize| self.inbox.standing(ids[*at].attempt()).is_some();
         let (places, holds): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_place);
-        let pick =
-            |chosen: &[usize]| -> Vec<&HoldId> { chosen.iter().map(|&at| &ids[at]).collect() };
-        let (place_ids, hold_ids) = (pick(&places), pick(&holds));
+        let (place_ids, hold_ids) = (pick(&places, |at| ids[at]), pick(&holds, |at| ids[at]));
         let (of_places, mut of_holds) = futures_util::join!(
             self.renew_mutex_places(&place_ids),
             self.renew_mutexes(&hold_ids)
@@ -21,7 +33,7 @@ impl Shared {
         let is_gone = |at: &usize| matches!(of_holds[*at], Renewal::Gone);
         let gone: Vec<usize> = (0..of_holds.len()).filter(is_gone).collect();
         if !gone.is_empty() {
-            let gone_ids: Vec<&HoldId> = gone.iter().map(|&at| hold_ids[at]).collect();
+            let gone_ids = pick(&gone, |at| hold_ids[at]);
             let again = self.renew_mutex_places(&gone_ids).await;
             for (at, renewal) in gone.into_iter().zip(again) {
                 of_holds[at] = renewal;
@@ -29,4 +41,23 @@ impl Shared {
         }
         in_order(ids.len(), vec![(places, of_places), (holds, of_holds)])
     }
+}
+
+fn pick<'a>(chosen: &[usize], id: impl Fn(usize) -> &'a HoldId) -> Vec<&'a HoldId> {
+    chosen.iter().map(|&at| id(at)).collect()
+}
+
+/// Answers of several batches in the order of what was asked.
+pub(crate) fn in_order(count: usize, batches: Vec<Answered>) -> Vec<Renewal> {
+    let mut answers: Vec<Option<Renewal>> = (0..count).map(|_| None).collect();
+    for (batch, renewals) in batches {
+        for (at, renewal) in batch.into_iter().zip(renewals) {
+            answers[at] = Some(renewal);
+        }
+    }
+    let missing = || Renewal::Unknown(odd("a renewal"));
+    answers
+        .into_iter()
+        .map(|answer| answer.unwrap_or_else(missing))
+        .collect()
 }

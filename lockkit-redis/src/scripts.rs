@@ -17,6 +17,18 @@ pub(crate) struct Scripts {
     pub(crate) mutex_renew_places: Script,
     pub(crate) mutex_extend: Script,
     pub(crate) mutex_request: Script,
+    pub(crate) attempt: Script,
+    pub(crate) release: Script,
+    pub(crate) renew: Script,
+    pub(crate) extend: Script,
+    pub(crate) convert: Script,
+    pub(crate) request: Script,
+    pub(crate) set_size: Script,
+    pub(crate) latch_attempt: Script,
+    pub(crate) latch_set: Script,
+    pub(crate) latch_count: Script,
+    pub(crate) inspect: Script,
+    pub(crate) together: Script,
 }
 
 impl Scripts {
@@ -28,6 +40,7 @@ impl Scripts {
         };
         // What frees something, or keeps it, works when the server is out of memory as well.
         let keep = "allow-oom";
+        let (hall, turn) = (lua!("hall"), lua!("turn"));
         Self {
             mutex_acquire: script(
                 "",
@@ -49,6 +62,18 @@ impl Scripts {
             mutex_renew_places: script(keep, &[lua!("mutex_renew_places")]),
             mutex_extend: script(keep, &[lua!("mutex_extend")]),
             mutex_request: script(keep, &[lua!("mutex_request")]),
+            attempt: script("", &[hall, turn, lua!("attempt")]),
+            release: script(keep, &[hall, turn, lua!("release")]),
+            renew: script(keep, &[hall, lua!("renew")]),
+            extend: script(keep, &[hall, lua!("extend")]),
+            convert: script(keep, &[hall, turn, lua!("convert")]),
+            request: script(keep, &[hall, lua!("request")]),
+            set_size: script(keep, &[hall, turn, lua!("set_size")]),
+            latch_attempt: script("", &[hall, lua!("latch_attempt")]),
+            latch_set: script(keep, &[lua!("latch_set")]),
+            latch_count: script(keep, &[hall, lua!("latch_count")]),
+            inspect: script("no-writes", &[hall, lua!("inspect")]),
+            together: script("", &[hall, turn, lua!("together")]),
         }
     }
 }

@@ -35,7 +35,7 @@ impl RedisTicket {
 
     async fn ask(&mut self) -> Result<Answer> {
         let asked = std::mem::replace(&mut self.asked, true);
-        self.shared.attempt_mutex(&self.claim, asked).await
+        self.shared.attempt(&self.claim, asked).await
     }
 }
 

@@ -22,6 +22,7 @@
 //! * The [**sweep**](sweep) drops each operation after n polls, for every n until it completes.
 //! * Every client's requests travel on a [**wire**](Wire) that loses them, or their replies, where
 //!   a case says so.
+//! * A [**proxy**](Proxy) cuts, stalls and delays the connections to a server, or loses replies.
 //! * [**Child processes**](Peer) hold, wait, are stopped and are killed.
 //! * [**Histories**](History) of contended names are judged by an [oracle](violations).
 //! * [**Storms**](model) of random operations, cancellations and kills are judged against a
@@ -44,6 +45,7 @@ mod memory;
 pub mod model;
 mod oracle;
 mod peer;
+mod proxy;
 mod suite;
 mod sweep;
 mod waiting;
@@ -59,6 +61,7 @@ pub use history::{History, Open, Span};
 pub use memory::InMemory;
 pub use oracle::{Violation, violations};
 pub use peer::{Peer, peer_main};
+pub use proxy::{Flow, Proxy, Traffic};
 pub use suite::{main, main_with, run, trials};
 pub use sweep::{Round, Step, sweep, sweep_of};
 pub use waiting::Waiting;

@@ -57,13 +57,30 @@ local function place_of(attempt, now)
   return { seq = seq, ttl = ttl, flags = flags, client = client, label = label, since = since }
 end
 
+-- Lets the places end with the last of those that stand aside, now that nobody is in line: who has died
+-- leaves nothing for longer than its own lease.
+local function tidy(now)
+  if call('EXISTS', KEYS[2]) == 1 or call('HLEN', KEYS[3]) > 64 then
+    return
+  end
+  local last = now
+  for _, place in ipairs(call('HVALS', KEYS[3])) do
+    last = math.max(last, tonumber(string.match(place, '^%d+')))
+  end
+  call('PEXPIRE', KEYS[3], last - now)
+end
+
 -- Hands a free mutex to whoever is first in line, alive and reachable; `me`, if it is first, is not
 -- rung. Gives the attempt and the number of the new holder, or nil if nobody is left in line.
 local function hand_over(me, number, run, inbox)
   local now
+  local is_any_aside = false
   while true do
     local first = call('ZRANGE', KEYS[2], 0, 0)[1]
     if not first then
+      if is_any_aside then
+        tidy(now)
+      end
       return nil, number
     end
     now = now or math.floor(now_us() / 1000)
@@ -81,8 +98,12 @@ local function hand_over(me, number, run, inbox)
       if heard ~= 0 then
         call('HDEL', KEYS[3], first)
         take(first, number, place.ttl, now, place.client, place.label)
+        if is_any_aside then
+          tidy(now)
+        end
         return first, number
       end
+      is_any_aside = true
     end
   end
 end

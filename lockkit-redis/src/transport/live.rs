@@ -70,14 +70,11 @@ impl Live {
             .arg(&text.sha)
             .arg(call.keys.len().to_string())
             .args(call.keys);
-        let mut told = false;
         for arg in call.args {
             request = request.arg(match arg {
                 Arg::Bytes(bytes) => bytes,
-                Arg::Run => {
-                    told = true;
-                    self.run_for(call.bucket).as_bytes()
-                }
+                Arg::Run => self.run_for(call.bucket).as_bytes(),
+                Arg::RunOf(bucket) => self.run_for(*bucket).as_bytes(),
             });
         }
         let mut outcome = if asking {
@@ -99,8 +96,14 @@ impl Live {
                 self.last_of(&[load, request.clone()]).await
             };
         }
-        if told && outcome.is_ok() {
-            self.confirm(call.bucket);
+        if outcome.is_ok() {
+            for arg in call.args {
+                match arg {
+                    Arg::Bytes(_) => {}
+                    Arg::Run => self.confirm(call.bucket),
+                    Arg::RunOf(bucket) => self.confirm(*bucket),
+                }
+            }
         }
         outcome
     }
@@ -165,6 +168,8 @@ pub(crate) enum Arg<'a> {
     Bytes(&'a [u8]),
     /// Which server process this is, as long as it has to be told.
     Run,
+    /// The same for another bucket than that of the call.
+    RunOf(Bucket),
 }
 
 impl<'a> From<&'a str> for Arg<'a> {

@@ -35,13 +35,49 @@ impl Server {
         })
     }
 
-    /// Past the backend, as an operator with `redis-cli` would look at it.
-    async fn open(&self) -> Result<MultiplexedConnection> {
-        let client = redis::Client::open(self.server()?).map_err(unexpected)?;
-        client
-            .get_multiplexed_async_connection()
-            .await
-            .map_err(unexpected)
+    /// Past the backend, as an operator with `redis-cli` would look at it: each server that takes
+    /// writes.
+    async fn masters(&self) -> Result<Vec<MultiplexedConnection>> {
+        let url = self.server()?;
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return Err(Error::new(ErrorKind::InvalidConfig, "not a URL"));
+        };
+        let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let first = hosts.split(',').next().unwrap_or_default();
+        let addresses = match scheme {
+            "redis+sentinel" => {
+                let (host, port): (String, u16) = redis::cmd("SENTINEL")
+                    .arg("GET-MASTER-ADDR-BY-NAME")
+                    .arg(path)
+                    .query_async(&mut open(first).await?)
+                    .await
+                    .map_err(unexpected)?;
+                vec![format!("{host}:{port}")]
+            }
+            "redis+cluster" => {
+                type Node = (String, u16, String, Vec<String>);
+                let slots: Vec<(u16, u16, Node)> = redis::cmd("CLUSTER")
+                    .arg("SLOTS")
+                    .query_async::<Vec<Vec<redis::Value>>>(&mut open(first).await?)
+                    .await
+                    .map_err(unexpected)?
+                    .into_iter()
+                    .filter_map(|range| {
+                        redis::from_redis_value(redis::Value::Array(range[..3].to_vec())).ok()
+                    })
+                    .collect();
+                let masters = slots
+                    .into_iter()
+                    .map(|(_, _, node)| format!("{}:{}", node.0, node.1));
+                masters.collect()
+            }
+            _ => vec![first.to_owned()],
+        };
+        let mut masters = Vec::new();
+        for address in addresses {
+            masters.push(open(&address).await?);
+        }
+        Ok(masters)
     }
 
     async fn keys(&self, redis: &mut MultiplexedConnection) -> Result<Vec<String>> {
@@ -66,6 +102,32 @@ impl Server {
     }
 }
 
+async fn open(address: &str) -> Result<MultiplexedConnection> {
+    let client = redis::Client::open(format!("redis://{address}")).map_err(unexpected)?;
+    client
+        .get_multiplexed_async_connection()
+        .await
+        .map_err(unexpected)
+}
+
+/// Whether a key may be there when everything is over.
+async fn stays(key: &str, redis: &mut MultiplexedConnection) -> Result<bool> {
+    if KEPT.iter().any(|kept| key.ends_with(kept)) {
+        return Ok(true);
+    }
+    let Some(main) = key.strip_suffix('p').filter(|main| main.ends_with('.')) else {
+        return Ok(false);
+    };
+    // While a latch is closed, who took part belongs to its count.
+    let left: Option<i64> = redis::cmd("HGET")
+        .arg(format!("{main}c"))
+        .arg("left")
+        .query_async(redis)
+        .await
+        .map_err(unexpected)?;
+    Ok(left.is_some_and(|left| left > 0))
+}
+
 fn unexpected(error: redis::RedisError) -> Error {
     Error::new(ErrorKind::Unexpected, "the test cannot look at the server").because(error)
 }
@@ -82,48 +144,40 @@ impl Harness for Server {
     }
 
     async fn census(&self) -> Result<Vec<String>> {
-        let mut redis = self.open().await?;
         let mut left = Vec::new();
-        for key in self.keys(&mut redis).await? {
-            let stays = KEPT.iter().any(|kept| key.ends_with(kept));
-            // While a latch is closed, who took part belongs to its count.
-            let count = format!("{}c", &key[..key.len() - 1]);
-            let counting = key.ends_with(".p") && {
-                let open: Option<i64> = redis::cmd("HGET")
-                    .arg(count)
-                    .arg("left")
+        for mut redis in self.masters().await? {
+            for key in self.keys(&mut redis).await? {
+                if !stays(&key, &mut redis).await? {
+                    left.push(format!("key {key}"));
+                }
+            }
+            for command in ["CHANNELS", "SHARDCHANNELS"] {
+                let channels: Vec<String> = redis::cmd("PUBSUB")
+                    .arg(command)
+                    .arg(format!("{}:*", self.prefix))
                     .query_async(&mut redis)
                     .await
                     .map_err(unexpected)?;
-                open.is_some_and(|left| left > 0)
-            };
-            if !stays && !counting {
-                left.push(format!("key {key}"));
+                left.extend(channels.iter().map(|channel| format!("channel {channel}")));
             }
         }
-        let channels: Vec<String> = redis::cmd("PUBSUB")
-            .arg("CHANNELS")
-            .arg(format!("{}:*", self.prefix))
-            .query_async(&mut redis)
-            .await
-            .map_err(unexpected)?;
-        left.extend(channels.iter().map(|channel| format!("channel {channel}")));
         Ok(left)
     }
 
     async fn expire(&self, resource: &Resource) -> Result<()> {
-        let mut redis = self.open().await?;
         let main = resource.key();
-        for key in self.keys(&mut redis).await? {
-            let held = ["", "h", "x"]
-                .iter()
-                .any(|part| key.ends_with(&format!("}}:{main}{part}")));
-            if held {
-                let _: () = redis::cmd("DEL")
-                    .arg(key)
-                    .query_async(&mut redis)
-                    .await
-                    .map_err(unexpected)?;
+        for mut redis in self.masters().await? {
+            for key in self.keys(&mut redis).await? {
+                let held = ["", "h", "x"]
+                    .iter()
+                    .any(|part| key.ends_with(&format!("}}:{main}{part}")));
+                if held {
+                    let _: () = redis::cmd("DEL")
+                        .arg(key)
+                        .query_async(&mut redis)
+                        .await
+                        .map_err(unexpected)?;
+                }
             }
         }
         Ok(())
