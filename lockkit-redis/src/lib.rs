@@ -15,14 +15,18 @@ mod latch;
 mod list;
 mod mode;
 mod mutex;
+mod open;
 mod probe;
 mod renew;
 mod script;
 mod scripts;
 mod shared;
+mod simple;
 mod size;
 mod ticket;
 mod together;
 mod transport;
 
 pub use backend::Redis;
+pub use open::connect;
+pub use simple::Simple;

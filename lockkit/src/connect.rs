@@ -75,7 +75,7 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
         | "redis+cluster" | "rediss+cluster" => {
-            Locker::with_options(lockkit_redis::Redis::connect(url).await?, options)
+            Locker::with_backend(lockkit_redis::connect(url).await?.into(), options)
         }
         #[cfg(feature = "sqlite")]
         "sqlite" => Locker::with_options(lockkit_sql::Sqlite::connect(url).await?, options),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lockkit_core::Result;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use super::link::NoEars;
-use super::{Call, Ears, Failure, Link, Live, Locate, Reply, Settings};
+use super::{Ears, Errand, Failure, Link, Live, Locate, Reply, Settings};
 
 /// On which connection a request travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub(crate) struct Node {
     work: Link,
     /// Made when the first renewal is due; a command that holds a lock for a second has none.
     renewals: OnceCell<Link>,
+    /// Made when the first transaction is due, and used by one at a time.
+    transactions: OnceCell<Link>,
+    one_at_a_time: Mutex<()>,
 }
 
 impl Node {
@@ -36,6 +39,8 @@ impl Node {
         Ok(Self {
             work: Link::open(Arc::clone(&locate), ears, settings).await?,
             renewals: OnceCell::new(),
+            transactions: OnceCell::new(),
+            one_at_a_time: Mutex::new(()),
             locate,
             settings,
         })
@@ -46,28 +51,38 @@ impl Node {
         if lane == Lane::Work {
             return self.work.live().await;
         }
-        let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
-        match self.renewals.get_or_try_init(open).await {
+        match self.renewals.get_or_try_init(|| self.another()).await {
             Ok(link) => link.live().await,
             // One lane is better than none.
             Err(_) => self.work.live().await,
         }
     }
 
-    /// Runs a script.
-    pub(crate) async fn eval(
+    /// Runs an errand; a transaction on a connection of its own, when it is its turn.
+    pub(crate) async fn run(
         &self,
         lane: Lane,
-        call: &Call<'_>,
+        errand: &Errand<'_>,
         asking: bool,
     ) -> Result<Result<Reply, Failure>> {
-        Ok(self.live(lane).await?.eval(call, asking).await)
+        if !matches!(errand, Errand::Transaction(_)) {
+            return Ok(errand.run(&*self.live(lane).await?, asking).await);
+        }
+        let _turn = self.one_at_a_time.lock().await;
+        let link = self.transactions.get_or_try_init(|| self.another()).await?;
+        Ok(errand.run(&*link.live().await?, asking).await)
+    }
+
+    async fn another(&self) -> Result<Link> {
+        Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings).await
     }
 
     pub(crate) fn close(&self) {
         self.work.close();
-        if let Some(link) = self.renewals.get() {
-            link.close();
+        for link in [&self.renewals, &self.transactions] {
+            if let Some(link) = link.get() {
+                link.close();
+            }
         }
     }
 }
