@@ -8,7 +8,7 @@ use lockkit_core::{
     LockerOptions, Mode, Notices, Order, Primitive, Released, Renewal, Resource, Unlocked,
 };
 use lockkit_redis::{Redis, Simple};
-use lockkit_servers::redis::{RedisCluster, RedisServer};
+use lockkit_servers::redis::{Cluster, RedisServer};
 use tokio::time::{sleep, timeout};
 
 const LEASE: Duration = Duration::from_millis(600);
@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// A user who may run no script, and hear and say nothing.
 const FEW_RIGHTS: &str = "resetkeys resetchannels ~lk:* -@all +hello +auth +ping +info \
-    +client|setname +client|setinfo +get +set +del +pexpire +pttl +@transaction";
+    +client|setname +get +set +del +pexpire +pttl +@transaction";
 
 fn n() -> Resource {
     Resource::new(Primitive::Mutex, LockName::new("n").unwrap())
@@ -25,8 +25,9 @@ fn n() -> Resource {
 
 async fn locker(url: &str, strategy: &str) -> Locker {
     let joint = if url.contains('?') { '&' } else { '?' };
-    let backend = lockkit_redis::connect(&format!("{url}{joint}strategy={strategy}"));
-    Locker::with_backend(backend.await.unwrap().into(), LockerOptions::default()).unwrap()
+    let url = format!("{url}{joint}strategy={strategy}");
+    let backend = lockkit_redis::connect(&url).await.unwrap();
+    Locker::with_backend(backend.into(), LockerOptions::default()).unwrap()
 }
 
 async fn holds(locker: &Locker) -> Option<Guard> {
@@ -310,7 +311,7 @@ async fn what_it_does_not_have_it_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_has_locks_with_and_without_scripts_and_while_a_slot_moves() {
-    let cluster = RedisCluster::start().unwrap();
+    let cluster = Cluster::start().unwrap();
     for rights in ["+@scripting", "-@scripting"] {
         for node in cluster.nodes() {
             node.cli(&["ACL", "SETUSER", "default", rights]).unwrap();

@@ -60,7 +60,9 @@ fn answer(ttl: u64) -> i64 {
 #[derive(Debug)]
 pub(super) struct Changes {
     release: Script,
-    /// The server has refused to run scripts.
+    /// The server has run a script.
+    with_scripts: AtomicBool,
+    /// It has refused to.
     without_scripts: AtomicBool,
 }
 
@@ -69,6 +71,7 @@ impl Changes {
         let release = include_str!("../lua/simple_release.lua");
         Self {
             release: Script::new("allow-oom", &[release]),
+            with_scripts: AtomicBool::new(false),
             without_scripts: AtomicBool::new(false),
         }
     }
@@ -86,7 +89,7 @@ impl Changes {
         change: Change,
         ids: &[&HoldId],
     ) -> Result<Vec<i64>> {
-        if self.by_scripts() {
+        if self.may_run_scripts(shared, lane, ids[0]).await? {
             match self.by_script(shared, lane, change, ids).await? {
                 Ok(reply) => return answers(&reply, ids.len()),
                 Err(failure) if refuses_scripts(&failure) => {
@@ -96,6 +99,25 @@ impl Changes {
             }
         }
         by_transaction(shared, lane, change, ids).await
+    }
+
+    /// Finds out by a script that does nothing. A server that does not know a command answers with
+    /// the arguments, and an attempt is not text, which the client library takes for a broken
+    /// connection; these arguments are.
+    async fn may_run_scripts(&self, shared: &Shared, lane: Lane, id: &HoldId) -> Result<bool> {
+        if !self.by_scripts() || self.with_scripts.load(Ordering::Relaxed) {
+            return Ok(self.by_scripts());
+        }
+        let nobody = [Arg::from("nobody")];
+        let script = &self.release;
+        match run(shared, lane, script, &[id], &nobody).await? {
+            Ok(_) => self.with_scripts.store(true, Ordering::Relaxed),
+            Err(failure) if refuses_scripts(&failure) => {
+                self.without_scripts.store(true, Ordering::Relaxed);
+            }
+            Err(failure) => return Err(translated(failure)),
+        }
+        Ok(self.by_scripts())
     }
 
     async fn by_script(
@@ -117,14 +139,24 @@ impl Changes {
             }
             Change::Release => &self.release,
         };
-        let call = Call {
-            script,
-            bucket: shared.prefix.keys(ids[0].resource()).bucket,
-            keys: &keys(shared, ids),
-            args: &args,
-        };
-        shared.route.run(lane, &Errand::Script(&call)).await
+        run(shared, lane, script, ids, &args).await
     }
+}
+
+async fn run(
+    shared: &Shared,
+    lane: Lane,
+    script: &Script,
+    ids: &[&HoldId],
+    args: &[Arg<'_>],
+) -> Result<Result<Reply, Failure>> {
+    let call = Call {
+        script,
+        bucket: shared.prefix.keys(ids[0].resource()).bucket,
+        keys: &keys(shared, ids),
+        args,
+    };
+    shared.route.run(lane, &Errand::Script(&call)).await
 }
 
 async fn by_transaction(
