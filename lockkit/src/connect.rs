@@ -78,11 +78,9 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
         "memory" => Locker::with_options(memory(rest)?, options),
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
-        | "redis+cluster" | "rediss+cluster" => {
-            Locker::with_options(lockkit_redis::Redis::connect(url).await?, options)
+        | "redis+cluster" | "rediss+cluster" | "redlock" => {
+            Locker::with_backend(lockkit_redis::connect(url).await?.into(), options)
         }
-        #[cfg(feature = "redis")]
-        "redlock" => Locker::with_options(lockkit_redis::Redlock::connect(url).await?, options),
         #[cfg(feature = "sqlite")]
         "sqlite" => Locker::with_options(lockkit_sql::Sqlite::connect(url).await?, options),
         _ => Err(unknown(scheme)),
@@ -104,6 +102,8 @@ pub fn backends() -> Vec<&'static Descriptor> {
         lockkit_redis::Redis::descriptor(),
         #[cfg(feature = "redis")]
         lockkit_redis::Redlock::descriptor(),
+        #[cfg(feature = "redis")]
+        lockkit_redis::Simple::descriptor(),
         #[cfg(feature = "sqlite")]
         lockkit_sql::Sqlite::descriptor(),
     ]
