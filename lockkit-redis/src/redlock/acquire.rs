@@ -46,12 +46,13 @@ impl Council {
                 // Nobody listens once it is decided.
                 let _ = tell.send((node, what));
             };
-            self.errands.spawn(canvass(
-                Arc::clone(voter),
-                Arc::clone(&bid),
-                stage.subscribe(),
-                tell,
-            ));
+            let canvass = Canvass {
+                council: self.clone(),
+                voter: Arc::clone(voter),
+                bid: Arc::clone(&bid),
+                stage: stage.subscribe(),
+            };
+            self.errands.spawn(canvass.run(tell));
         }
         drop(tell);
         let mut ballot = Ballot::new(self.voters.len());
@@ -72,6 +73,7 @@ impl Council {
                     stage.send_replace(Stage::Confirming(token));
                 }
                 Course::Granted(token) => {
+                    self.note(bid.id.attempt(), true);
                     stage.send_replace(Stage::Granted(token));
                     return Ok(Outcome::Held { token, sent_at });
                 }
@@ -88,37 +90,47 @@ impl Council {
 }
 
 /// Talks to one node until the round is over, also after its caller was answered or has gone.
-async fn canvass(
+struct Canvass {
+    council: Council,
     voter: Arc<dyn Voter>,
     bid: Arc<Bid>,
-    mut stage: watch::Receiver<Stage>,
-    tell: impl Fn(Heard) + Send,
-) {
-    let ready = voter.ready().await;
-    if matches!(*stage.borrow(), Stage::Granted(_) | Stage::Failed) {
-        return; // Too late to be asked, and nothing was sent.
+    stage: watch::Receiver<Stage>,
+}
+
+impl Canvass {
+    async fn run(mut self, tell: impl Fn(Heard) + Send) {
+        let ready = self.voter.ready().await;
+        if matches!(*self.stage.borrow(), Stage::Granted(_) | Stage::Failed) {
+            return; // Too late to be asked, and nothing was sent.
+        }
+        let proposed = match ready {
+            Ok(()) => self.voter.propose(&self.bid).await,
+            Err(error) => return tell(Heard::Proposed(Err(error))),
+        };
+        // Without an answer the node may have given its hold all the same.
+        let nothing = matches!(proposed, Ok(Proposed::Theirs { .. }));
+        let ours = matches!(proposed, Ok(Proposed::Ours { .. }));
+        tell(Heard::Proposed(proposed));
+        if nothing {
+            return;
+        }
+        let elected = self.reach(|stage| !matches!(stage, Stage::Proposing)).await;
+        if let (true, Stage::Confirming(token) | Stage::Granted(token)) = (ours, elected) {
+            tell(Heard::Confirmed(self.voter.confirm(&self.bid, token).await));
+        }
+        let over = |stage: &Stage| matches!(stage, Stage::Granted(_) | Stage::Failed);
+        let end = self.reach(over).await;
+        // It may have been let go already while this node was slow.
+        if end == Stage::Failed || !self.council.holds(self.bid.id.attempt()) {
+            // If it does not arrive either, the lease ends what it took.
+            let which = Which::UpTo(self.bid.round);
+            let _ = self.voter.release(&self.bid.id, which).await;
+        }
     }
-    let proposed = match ready {
-        Ok(()) => voter.propose(&bid).await,
-        Err(error) => return tell(Heard::Proposed(Err(error))),
-    };
-    // Without an answer the node may have given its hold all the same.
-    let nothing = matches!(proposed, Ok(Proposed::Theirs { .. }));
-    let ours = matches!(proposed, Ok(Proposed::Ours { .. }));
-    tell(Heard::Proposed(proposed));
-    if nothing {
-        return;
-    }
-    // The caller may be dropped with the process's runtime only; then nobody else cleans up.
-    let moved_on = stage.wait_for(|stage| !matches!(stage, Stage::Proposing));
-    let reached = moved_on.await.map_or(Stage::Failed, |stage| *stage);
-    if let (true, Stage::Confirming(token) | Stage::Granted(token)) = (ours, reached) {
-        tell(Heard::Confirmed(voter.confirm(&bid, token).await));
-    }
-    let over = stage.wait_for(|stage| matches!(stage, Stage::Granted(_) | Stage::Failed));
-    let end = over.await.map_or(Stage::Failed, |stage| *stage);
-    if end == Stage::Failed {
-        // If it does not arrive either, the lease ends what it took.
-        let _ = voter.release(&bid.id, Which::UpTo(bid.round)).await;
+
+    /// Waits for a stage. A caller that is dropped with its runtime has failed.
+    async fn reach(&mut self, is_there: impl FnMut(&Stage) -> bool) -> Stage {
+        let stage = self.stage.wait_for(is_there).await;
+        stage.map_or(Stage::Failed, |stage| *stage)
     }
 }

@@ -8,7 +8,7 @@ use lockkit_core::{Clock, Error, HoldId, Instant, Renewal, Result};
 use tokio::sync::mpsc;
 
 use super::council::Council;
-use super::voter::{Kept, Voter};
+use super::voter::{Kept, Voter, Which};
 
 /// How many holds one script renews.
 const BATCH: usize = 200;
@@ -188,6 +188,10 @@ impl Council {
         for node in lacking {
             if self.holds(id.attempt()) {
                 self.voters[*node].repair(id, &record).await?;
+            }
+            // It may have been let go meanwhile.
+            if !self.holds(id.attempt()) {
+                self.voters[*node].release(id, Which::All).await?;
             }
         }
         Ok(())

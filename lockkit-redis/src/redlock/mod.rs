@@ -11,6 +11,8 @@ mod ears;
 mod keep;
 mod keys;
 mod let_go;
+#[cfg(test)]
+mod model;
 mod peer;
 mod record;
 mod roll;

@@ -59,15 +59,12 @@ impl Ticket for RedlockTicket {
             id,
         };
         match self.shared.council.acquire(bid, Clock::Boot).await? {
-            Outcome::Held { token, sent_at } => {
-                self.shared.council.note(self.claim.attempt, true);
-                Ok(Attempt::Held(Grant {
-                    fence: Fence::new(token),
-                    sent_at,
-                    ttl: self.claim.ttl,
-                    segment: None,
-                }))
-            }
+            Outcome::Held { token, sent_at } => Ok(Attempt::Held(Grant {
+                fence: Fence::new(token),
+                sent_at,
+                ttl: self.claim.ttl,
+                segment: None,
+            })),
             Outcome::Busy => Ok(Attempt::Busy {
                 recheck_after: Some(self.pause()),
             }),
