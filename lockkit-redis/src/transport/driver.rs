@@ -190,6 +190,10 @@ fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
     if code != "ERR" {
         return code;
     }
+    // In a script, a right that is missing has no code.
+    if detail.contains("The user executing the script can't") {
+        return "NOPERM";
+    }
     let is_in = |wrapped: &&str| {
         detail.starts_with(&format!("{wrapped} "))
             || detail.contains(&format!(": {wrapped} "))
@@ -220,7 +224,9 @@ mod tests {
         for detail in [
             "READONLY You can't write against a read only replica.".to_owned(),
             format!("{wrapped}READONLY You can't write against a read only replica."),
-            format!("{wrapped}@user_script: 7: -READONLY You can't write against a read only replica."),
+            format!(
+                "{wrapped}@user_script: 7: -READONLY You can't write against a read only replica."
+            ),
         ] {
             assert_eq!(inner_code("ERR", &detail), "READONLY", "{detail}");
         }
