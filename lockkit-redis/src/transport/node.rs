@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+<<<<<<< HEAD
 use lockkit_core::{Error, Result};
 use tokio::sync::OnceCell;
+=======
+use lockkit_core::Result;
+use tokio::sync::{Mutex, OnceCell};
+>>>>>>> simple5
 
 use super::link::NoEars;
-use super::{Call, Ears, Failure, Link, Live, Locate, Reply, Settings};
+use super::{Ears, Errand, Failure, Link, Live, Locate, Reply, Settings};
 
 /// On which connection a request travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +20,8 @@ pub(crate) enum Lane {
     Work,
     /// With the renewals only, so that a flood of other requests cannot delay them.
     Renewals,
+    /// With what waits for replicas: the server answers nothing else on it meanwhile.
+    Replicas,
 }
 
 /// One server.
@@ -25,6 +32,14 @@ pub(crate) struct Node {
     work: Link,
     /// Made when the first renewal is due; a command that holds a lock for a second has none.
     renewals: OnceCell<Link>,
+<<<<<<< HEAD
+    /// Made when the first grant has to be on replicas.
+    replicas: OnceCell<Link>,
+=======
+    /// Made when the first transaction is due, and used by one at a time.
+    transactions: OnceCell<Link>,
+    one_at_a_time: Mutex<()>,
+>>>>>>> simple5
 }
 
 impl Node {
@@ -36,6 +51,12 @@ impl Node {
         Ok(Self {
             work: Link::open(Arc::clone(&locate), ears, settings).await?,
             renewals: OnceCell::new(),
+<<<<<<< HEAD
+            replicas: OnceCell::new(),
+=======
+            transactions: OnceCell::new(),
+            one_at_a_time: Mutex::new(()),
+>>>>>>> simple5
             locate,
             settings,
         })
@@ -46,6 +67,7 @@ impl Node {
         Self {
             work: Link::start(Arc::clone(&locate), ears, settings),
             renewals: OnceCell::new(),
+            replicas: OnceCell::new(),
             locate,
             settings,
         }
@@ -68,31 +90,57 @@ impl Node {
 
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
+<<<<<<< HEAD
+        let other = match lane {
+            Lane::Work => return self.work.live().await,
+            Lane::Renewals => &self.renewals,
+            Lane::Replicas => &self.replicas,
+        };
+        let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
+        match other.get_or_try_init(open).await {
+=======
         if lane == Lane::Work {
             return self.work.live().await;
         }
-        let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
-        match self.renewals.get_or_try_init(open).await {
+        match self.renewals.get_or_try_init(|| self.another()).await {
+>>>>>>> simple5
             Ok(link) => link.live().await,
             // One lane is better than none.
-            Err(_) => self.work.live().await,
+            Err(_) if lane == Lane::Renewals => self.work.live().await,
+            Err(error) => Err(error),
         }
     }
 
-    /// Runs a script.
-    pub(crate) async fn eval(
+    /// Runs an errand; a transaction on a connection of its own, when it is its turn.
+    pub(crate) async fn run(
         &self,
         lane: Lane,
-        call: &Call<'_>,
+        errand: &Errand<'_>,
         asking: bool,
     ) -> Result<Result<Reply, Failure>> {
-        Ok(self.live(lane).await?.eval(call, asking).await)
+        if !matches!(errand, Errand::Transaction(_)) {
+            return Ok(errand.run(&*self.live(lane).await?, asking).await);
+        }
+        let _turn = self.one_at_a_time.lock().await;
+        let link = self.transactions.get_or_try_init(|| self.another()).await?;
+        Ok(errand.run(&*link.live().await?, asking).await)
+    }
+
+    async fn another(&self) -> Result<Link> {
+        Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings).await
     }
 
     pub(crate) fn close(&self) {
         self.work.close();
-        if let Some(link) = self.renewals.get() {
-            link.close();
+<<<<<<< HEAD
+        for other in [&self.renewals, &self.replicas] {
+            if let Some(link) = other.get() {
+=======
+        for link in [&self.renewals, &self.transactions] {
+            if let Some(link) = link.get() {
+>>>>>>> simple5
+                link.close();
+            }
         }
     }
 }
