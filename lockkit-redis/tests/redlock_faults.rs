@@ -79,7 +79,10 @@ async fn a_stalled_node_costs_nothing() {
     for _ in 0..20 {
         let claim = claim("n", LONG);
         assert!(attempt(&client, &claim).await.unwrap().is_some());
-        assert!(matches!(renew(&client, &claim).await, Renewal::Renewed { .. }));
+        assert!(matches!(
+            renew(&client, &claim).await,
+            Renewal::Renewed { .. }
+        ));
         assert_eq!(release(&client, &claim).await.unwrap(), Released::Done);
     }
     // Far less than one time-out of the node that does not answer, for all of them.
@@ -106,7 +109,10 @@ async fn a_node_that_restarts_empty_lets_no_second_holder_in() {
     let next = claim("n", Duration::from_secs(3));
     while granted_at.elapsed() < Duration::from_millis(2500) {
         let second = attempt(&other, &next).await;
-        assert!(!matches!(second, Ok(Some(_))), "a second holder: {second:?}");
+        assert!(
+            !matches!(second, Ok(Some(_))),
+            "a second holder: {second:?}"
+        );
         release(&other, &next).await.ok();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -128,13 +134,19 @@ async fn a_node_that_forgot_votes_again_with_the_counters_of_the_majority() {
     nodes.0[0].restart().unwrap();
     assert!(!count(&nodes).await);
     eventually("it has the counter and the hold again", async || {
-        assert!(matches!(renew(&client, &held).await, Renewal::Renewed { .. }));
+        assert!(matches!(
+            renew(&client, &held).await,
+            Renewal::Renewed { .. }
+        ));
         nodes.holding()[0] && count(&nodes).await
     })
     .await;
     // Now another one may fail.
     nodes.0[1].kill().unwrap();
-    assert!(matches!(renew(&client, &held).await, Renewal::Renewed { .. }));
+    assert!(matches!(
+        renew(&client, &held).await,
+        Renewal::Renewed { .. }
+    ));
     assert_eq!(release(&client, &held).await.unwrap(), Released::Done);
     let next = claim("held", Duration::from_secs(1));
     assert!(hold(&client, &next).await.fence > grant.fence);
@@ -153,7 +165,10 @@ async fn servers_that_write_to_disk_first_forget_nothing() {
         matches!(renew(&client, &held).await, Renewal::Renewed { .. })
     })
     .await;
-    assert!(matches!(attempt(&client, &claim("n", LONG)).await, Ok(None)));
+    assert!(matches!(
+        attempt(&client, &claim("n", LONG)).await,
+        Ok(None)
+    ));
     release(&client, &held).await.unwrap();
     let next = claim("n", LONG);
     assert!(hold(&client, &next).await.fence > grant.fence);
@@ -258,7 +273,10 @@ async fn a_server_that_comes_later_joins() {
     hold(&client, &held).await;
     nodes.0[2].restart().unwrap();
     eventually("it holds as well", async || {
-        assert!(matches!(renew(&client, &held).await, Renewal::Renewed { .. }));
+        assert!(matches!(
+            renew(&client, &held).await,
+            Renewal::Renewed { .. }
+        ));
         nodes.holding()[2]
     })
     .await;

@@ -268,7 +268,11 @@ fn elect(state: &State, client: usize, to: &mut Vec<State>) {
 /// A majority has confirmed.
 fn grant(state: &mut State, client: usize) -> Result<(), Violation> {
     let token = state.clients[client].token;
-    if state.clients.iter().any(|other| other.granted && other.token == token) {
+    if state
+        .clients
+        .iter()
+        .any(|other| other.granted && other.token == token)
+    {
         return Err(Violation::SameToken);
     }
     let by = &mut state.clients[client];
@@ -313,9 +317,13 @@ fn canonical(state: State) -> State {
             let bits = client.confirmed >> node & 1 | (client.kept >> node & 1) << 1;
             u64::from(client.seen[node]) << 2 | u64::from(bits)
         };
-        let clients = state.clients.iter().fold(0, |all, client| all << 8 | of(client));
+        let clients = state
+            .clients
+            .iter()
+            .fold(0, |all, client| all << 8 | of(client));
         let at = [at.hold, at.token, at.base, at.counter];
-        at.iter().fold(clients, |all, part| all << 8 | u64::from(*part))
+        at.iter()
+            .fold(clients, |all, part| all << 8 | u64::from(*part))
     };
     let mut order = [0, 1, 2];
     order.sort_unstable_by_key(|node| key(*node));
@@ -335,38 +343,71 @@ fn canonical(state: State) -> State {
 #[test]
 fn tokens_are_unique_and_rise_for_three_nodes_and_three_clients() {
     let states = Model::new(3).explore().expect("no violation");
-    assert!(states > 10_000, "only {states} states: is everything tried?");
+    assert!(
+        states > 10_000,
+        "only {states} states: is everything tried?"
+    );
 }
 
 #[test]
 fn a_renewal_never_brings_a_hold_back() {
-    let model = Model { renewals: true, ..Model::new(2) };
+    let model = Model {
+        renewals: true,
+        ..Model::new(2)
+    };
     let states = model.explore().expect("no violation");
     assert!(states > 1_000, "only {states} states: is everything tried?");
 }
 
 #[test]
 fn other_names_of_the_bucket_change_nothing() {
-    let model = Model { renewals: true, others: 1, ..Model::new(2) };
+    let model = Model {
+        renewals: true,
+        others: 1,
+        ..Model::new(2)
+    };
     model.explore().expect("no violation");
 }
 
 #[test]
 fn the_model_finds_what_goes_wrong_without_the_check_of_the_counter() {
     let rules = Rules::ConfirmUnchecked;
-    let found = Model { rules, ..Model::new(3) }.explore().expect_err("a violation");
-    assert!(matches!(found, Violation::SameToken | Violation::NotRising), "{found:?}");
+    let found = Model {
+        rules,
+        ..Model::new(3)
+    }
+    .explore()
+    .expect_err("a violation");
+    assert!(
+        matches!(found, Violation::SameToken | Violation::NotRising),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn the_model_finds_what_goes_wrong_if_counters_do_not_survive_a_restart() {
-    let found = Model { restarts: 1, ..Model::new(3) }.explore().expect_err("a violation");
-    assert!(matches!(found, Violation::SameToken | Violation::NotRising), "{found:?}");
+    let found = Model {
+        restarts: 1,
+        ..Model::new(3)
+    }
+    .explore()
+    .expect_err("a violation");
+    assert!(
+        matches!(found, Violation::SameToken | Violation::NotRising),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn the_model_finds_what_goes_wrong_if_a_hold_is_given_back_unchecked() {
     let rules = Rules::RepairUnchecked;
-    let model = Model { rules, renewals: true, ..Model::new(2) };
-    assert_eq!(model.explore().expect_err("a violation"), Violation::Revived);
+    let model = Model {
+        rules,
+        renewals: true,
+        ..Model::new(2)
+    };
+    assert_eq!(
+        model.explore().expect_err("a violation"),
+        Violation::Revived
+    );
 }

@@ -2,13 +2,8 @@
 
 use std::sync::Arc;
 
-<<<<<<< HEAD
 use lockkit_core::{Error, Result};
-use tokio::sync::OnceCell;
-=======
-use lockkit_core::Result;
 use tokio::sync::{Mutex, OnceCell};
->>>>>>> simple5
 
 use super::link::NoEars;
 use super::{Ears, Errand, Failure, Link, Live, Locate, Reply, Settings};
@@ -32,14 +27,11 @@ pub(crate) struct Node {
     work: Link,
     /// Made when the first renewal is due; a command that holds a lock for a second has none.
     renewals: OnceCell<Link>,
-<<<<<<< HEAD
     /// Made when the first grant has to be on replicas.
     replicas: OnceCell<Link>,
-=======
     /// Made when the first transaction is due, and used by one at a time.
     transactions: OnceCell<Link>,
     one_at_a_time: Mutex<()>,
->>>>>>> simple5
 }
 
 impl Node {
@@ -48,28 +40,25 @@ impl Node {
         ears: Arc<dyn Ears>,
         settings: Settings,
     ) -> Result<Self> {
-        Ok(Self {
-            work: Link::open(Arc::clone(&locate), ears, settings).await?,
-            renewals: OnceCell::new(),
-<<<<<<< HEAD
-            replicas: OnceCell::new(),
-=======
-            transactions: OnceCell::new(),
-            one_at_a_time: Mutex::new(()),
->>>>>>> simple5
-            locate,
-            settings,
-        })
+        let work = Link::open(Arc::clone(&locate), ears, settings).await?;
+        Ok(Self::on(work, locate, settings))
     }
 
     /// The same for a server that need not be there yet.
     pub(crate) fn start(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        let work = Link::start(Arc::clone(&locate), ears, settings);
+        Self::on(work, locate, settings)
+    }
+
+    fn on(work: Link, locate: Arc<dyn Locate>, settings: Settings) -> Self {
         Self {
-            work: Link::start(Arc::clone(&locate), ears, settings),
-            renewals: OnceCell::new(),
-            replicas: OnceCell::new(),
             locate,
             settings,
+            work,
+            renewals: OnceCell::new(),
+            replicas: OnceCell::new(),
+            transactions: OnceCell::new(),
+            one_at_a_time: Mutex::new(()),
         }
     }
 
@@ -90,20 +79,12 @@ impl Node {
 
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
-<<<<<<< HEAD
         let other = match lane {
             Lane::Work => return self.work.live().await,
             Lane::Renewals => &self.renewals,
             Lane::Replicas => &self.replicas,
         };
-        let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
-        match other.get_or_try_init(open).await {
-=======
-        if lane == Lane::Work {
-            return self.work.live().await;
-        }
-        match self.renewals.get_or_try_init(|| self.another()).await {
->>>>>>> simple5
+        match other.get_or_try_init(|| self.another()).await {
             Ok(link) => link.live().await,
             // One lane is better than none.
             Err(_) if lane == Lane::Renewals => self.work.live().await,
@@ -132,13 +113,8 @@ impl Node {
 
     pub(crate) fn close(&self) {
         self.work.close();
-<<<<<<< HEAD
-        for other in [&self.renewals, &self.replicas] {
+        for other in [&self.renewals, &self.replicas, &self.transactions] {
             if let Some(link) = other.get() {
-=======
-        for link in [&self.renewals, &self.transactions] {
-            if let Some(link) = link.get() {
->>>>>>> simple5
                 link.close();
             }
         }

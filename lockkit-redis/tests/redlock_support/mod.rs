@@ -39,7 +39,9 @@ impl Nodes {
     /// Which servers have a hold.
     pub fn holding(&self) -> Vec<bool> {
         let has = |server: &RedisServer| {
-            let keys = server.cli(&["KEYS", "*:redlock/mutex/*"]).unwrap_or_default();
+            let keys = server
+                .cli(&["KEYS", "*:redlock/mutex/*"])
+                .unwrap_or_default();
             keys.contains("redlock/mutex/")
         };
         self.0.iter().map(has).collect()
