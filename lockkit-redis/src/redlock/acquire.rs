@@ -119,9 +119,10 @@ impl Canvass {
             tell(Heard::Confirmed(self.voter.confirm(&self.bid, token).await));
         }
         let over = |stage: &Stage| matches!(stage, Stage::Granted(_) | Stage::Failed);
+        // If this node was too slow to be counted, the hold may have been let go already.
+        let late = over(&self.stage.borrow());
         let end = self.reach(over).await;
-        // It may have been let go already while this node was slow.
-        if end == Stage::Failed || !self.council.holds(self.bid.id.attempt()) {
+        if end == Stage::Failed || (late && !self.council.holds(self.bid.id.attempt())) {
             // If it does not arrive either, the lease ends what it took.
             let which = Which::UpTo(self.bid.round);
             let _ = self.voter.release(&self.bid.id, which).await;
