@@ -17,7 +17,9 @@ mod mode;
 mod mutex;
 mod open;
 mod probe;
+mod redlock;
 mod renew;
+mod replicas;
 mod script;
 mod scripts;
 mod shared;
@@ -29,4 +31,5 @@ mod transport;
 
 pub use backend::Redis;
 pub use open::connect;
+pub use redlock::Redlock;
 pub use simple::Simple;

@@ -4,13 +4,15 @@ use lockkit_core::{Backend, Result};
 
 use crate::backend::Redis;
 use crate::config::{Config, Strategy};
+use crate::redlock::Redlock;
 use crate::simple::Simple;
 
-/// Connects to the servers of a URL: [`Simple`] if it says `strategy=simple`, else [`Redis`].
+/// Connects to the servers of a URL: [`Redlock`] for `redlock://`, [`Simple`] if it says
+/// `strategy=simple`, else [`Redis`].
 ///
 /// # Errors
 ///
-/// Those of [`Redis::connect`] and [`Simple::connect`].
+/// Those of [`Redis::connect`], [`Simple::connect`] and [`Redlock::connect`].
 ///
 /// # Cancel safety
 ///
@@ -25,6 +27,9 @@ use crate::simple::Simple;
 /// # Ok(()) }
 /// ```
 pub async fn connect(url: &str) -> Result<Box<dyn Backend>> {
+    if url.starts_with("redlock:") {
+        return Ok(Box::new(Redlock::connect(url).await?));
+    }
     Ok(match Config::parse(url)?.options.strategy {
         Strategy::Direct => Box::new(Redis::connect(url).await?),
         Strategy::Simple => Box::new(Simple::connect(url).await?),

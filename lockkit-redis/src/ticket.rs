@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockkit_core::{Attempt, Claim, Clock, Grant, Result, Ticket};
+use lockkit_core::{Attempt, Claim, Clock, Grant, Instant, Result, Ticket};
 
-use crate::inbox::Standing;
+use crate::inbox::{Granted, Standing};
 use crate::mutex::Answer;
 use crate::shared::Shared;
 
@@ -33,9 +33,19 @@ impl RedisTicket {
         }
     }
 
-    async fn ask(&mut self) -> Result<Answer> {
+    async fn ask(&mut self, sent_at: Instant) -> Result<Answer> {
         let asked = std::mem::replace(&mut self.asked, true);
-        self.shared.attempt(&self.claim, asked).await
+        self.shared.attempt(&self.claim, asked, sent_at).await
+    }
+
+    async fn held(&self, granted: Granted) -> Result<Attempt> {
+        self.shared.replicate(&[self.claim.id()]).await?;
+        Ok(Attempt::Held(Grant {
+            fence: granted.fence,
+            sent_at: granted.sent_at,
+            ttl: self.claim.ttl,
+            segment: granted.segment,
+        }))
     }
 }
 
@@ -45,29 +55,28 @@ impl Ticket for RedisTicket {
         if self.claim.wait && self.standing.is_none() {
             self.standing = Some(self.shared.inbox.expect(self.claim.attempt));
         }
-        if let Some(granted) = self
+        let pushed = self
             .standing
             .as_ref()
-            .and_then(|standing| standing.granted())
-        {
-            return Ok(Attempt::Held(Grant {
-                fence: granted.fence,
-                sent_at: granted.sent_at,
-                ttl: self.claim.ttl,
-                segment: granted.segment,
-            }));
+            .and_then(|standing| standing.granted());
+        // One that is over may be an old one, late; the server knows.
+        let is_over = |granted: &Granted| granted.sent_at + self.claim.ttl <= Clock::Boot.now();
+        if let Some(granted) = pushed.filter(|granted| !is_over(granted)) {
+            return self.held(granted).await;
         }
         let sent_at = Clock::Boot.now();
-        match self.ask().await? {
-            Answer::Held { fence, segment } => Ok(Attempt::Held(Grant {
-                fence,
-                sent_at,
-                ttl: self.claim.ttl,
-                segment,
-            })),
+        match self.ask(sent_at).await? {
+            Answer::Held { fence, segment } => {
+                let granted = Granted {
+                    fence,
+                    segment,
+                    sent_at,
+                };
+                self.held(granted).await
+            }
             Answer::Busy(left) => {
                 if let Some(standing) = &self.standing {
-                    standing.confirm(sent_at);
+                    standing.found_waiting(sent_at);
                 }
                 let deaf = self.shared.inbox.is_deaf();
                 Ok(Attempt::Busy {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockkit_core::Result;
+use lockkit_core::{Error, Result};
 use tokio::sync::{Mutex, OnceCell};
 
 use super::link::NoEars;
@@ -15,6 +15,8 @@ pub(crate) enum Lane {
     Work,
     /// With the renewals only, so that a flood of other requests cannot delay them.
     Renewals,
+    /// With what waits for replicas: the server answers nothing else on it meanwhile.
+    Replicas,
 }
 
 /// One server.
@@ -25,6 +27,8 @@ pub(crate) struct Node {
     work: Link,
     /// Made when the first renewal is due; a command that holds a lock for a second has none.
     renewals: OnceCell<Link>,
+    /// Made when the first grant has to be on replicas.
+    replicas: OnceCell<Link>,
     /// Made when the first transaction is due, and used by one at a time.
     transactions: OnceCell<Link>,
     one_at_a_time: Mutex<()>,
@@ -36,25 +40,55 @@ impl Node {
         ears: Arc<dyn Ears>,
         settings: Settings,
     ) -> Result<Self> {
-        Ok(Self {
-            work: Link::open(Arc::clone(&locate), ears, settings).await?,
-            renewals: OnceCell::new(),
-            transactions: OnceCell::new(),
-            one_at_a_time: Mutex::new(()),
+        let work = Link::open(Arc::clone(&locate), ears, settings).await?;
+        Ok(Self::on(work, locate, settings))
+    }
+
+    /// The same for a server that need not be there yet.
+    pub(crate) fn start(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        let work = Link::start(Arc::clone(&locate), ears, settings);
+        Self::on(work, locate, settings)
+    }
+
+    fn on(work: Link, locate: Arc<dyn Locate>, settings: Settings) -> Self {
+        Self {
             locate,
             settings,
-        })
+            work,
+            renewals: OnceCell::new(),
+            replicas: OnceCell::new(),
+            transactions: OnceCell::new(),
+            one_at_a_time: Mutex::new(()),
+        }
+    }
+
+    /// Waits until the first connection is made, or could not be.
+    pub(crate) async fn settled(&self) {
+        self.work.settled().await;
+    }
+
+    /// Why there is no connection, if one was tried.
+    pub(crate) fn refusal(&self) -> Option<Arc<Error>> {
+        self.work.refusal()
+    }
+
+    /// The connection, if it is up at this moment.
+    pub(crate) fn if_up(&self) -> Option<Arc<Live>> {
+        self.work.if_up()
     }
 
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
-        if lane == Lane::Work {
-            return self.work.live().await;
-        }
-        match self.renewals.get_or_try_init(|| self.another()).await {
+        let other = match lane {
+            Lane::Work => return self.work.live().await,
+            Lane::Renewals => &self.renewals,
+            Lane::Replicas => &self.replicas,
+        };
+        match other.get_or_try_init(|| self.another()).await {
             Ok(link) => link.live().await,
             // One lane is better than none.
-            Err(_) => self.work.live().await,
+            Err(_) if lane == Lane::Renewals => self.work.live().await,
+            Err(error) => Err(error),
         }
     }
 
@@ -79,8 +113,8 @@ impl Node {
 
     pub(crate) fn close(&self) {
         self.work.close();
-        for link in [&self.renewals, &self.transactions] {
-            if let Some(link) = link.get() {
+        for other in [&self.renewals, &self.replicas, &self.transactions] {
+            if let Some(link) = other.get() {
                 link.close();
             }
         }
