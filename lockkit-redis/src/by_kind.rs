@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
-use lockkit_core::{Claim, HoldId, Primitive, Released, Resource, Result};
+use lockkit_core::{Claim, HoldId, Instant, Primitive, Released, Resource, Result};
 
 use crate::mutex::Answer;
 use crate::shared::Shared;
 
 impl Shared {
     /// Takes a hold or a place in line; `asked` if an earlier request may have done so.
-    pub(crate) async fn attempt(&self, claim: &Claim, asked: bool) -> Result<Answer> {
+    pub(crate) async fn attempt(
+        &self,
+        claim: &Claim,
+        asked: bool,
+        sent_at: Instant,
+    ) -> Result<Answer> {
         match claim.resource.primitive() {
-            Primitive::Mutex => self.attempt_mutex(claim, asked).await,
+            Primitive::Mutex => self.attempt_mutex(claim, asked, sent_at).await,
             Primitive::Latch => self.attempt_latch(claim).await,
-            _ => self.attempt_hall(claim).await,
+            _ => self.attempt_hall(claim, sent_at).await,
         }
     }
 

@@ -35,6 +35,10 @@ pub(crate) async fn connect(config: Config) -> Result<(Shared, Descriptor)> {
             let cluster = Cluster::open(seeds, prefix.clone(), ears, client, settings).await?;
             (Route::Several(cluster), inbox)
         }
+        Topology::Independent(_) => {
+            let message = "redlock:// is a backend of its own; connect with Redlock::connect";
+            return Err(invalid(message));
+        }
     };
     let mut descriptor = DESCRIPTOR.clone();
     for live in route.all().await? {
@@ -68,7 +72,7 @@ async fn one(
 
 /// A server that throws keys away when its memory is full throws locks away first: they are the keys
 /// with an expiry.
-fn check_eviction(server: &Server, options: &Options) -> Result<()> {
+pub(crate) fn check_eviction(server: &Server, options: &Options) -> Result<()> {
     let policy = server.info("maxmemory_policy").unwrap_or("noeviction");
     let limited = server.info("maxmemory").is_some_and(|most| most != "0");
     if options.allow_eviction || !limited || policy == "noeviction" {

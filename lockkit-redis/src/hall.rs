@@ -4,24 +4,25 @@
 
 use std::time::Duration;
 
-use lockkit_core::{Claim, Fence, HoldId, Mode, Released, Renewal, Resource, Result};
+use lockkit_core::{Claim, Fence, HoldId, Instant, Mode, Released, Renewal, Resource, Result};
 
 use crate::error::odd;
 use crate::key::Keys;
 use crate::mode::{size_text, text};
 use crate::mutex::{Answer, order_flag, released};
 use crate::renew::in_order;
-use crate::shared::{Shared, milliseconds};
+use crate::shared::{Shared, milliseconds, stamp};
 use crate::transport::{Arg, Lane, Reply};
 
 impl Shared {
     /// Takes a hold or a place in line.
-    pub(crate) async fn attempt_hall(&self, claim: &Claim) -> Result<Answer> {
+    pub(crate) async fn attempt_hall(&self, claim: &Claim, sent_at: Instant) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
         self.listen(claim, keys.bucket).await?;
         let ttl = milliseconds(claim.ttl).to_string();
         let (mode, size) = (text(claim.mode), size_text(claim.mode));
         let (inbox, label) = (self.inbox_of(&keys), claim.label.encode());
+        let stamp = stamp(sent_at);
         let args = [
             (&claim.attempt).into(),
             (&ttl).into(),
@@ -33,6 +34,7 @@ impl Shared {
             (&inbox).into(),
             self.inbox.reachable_as().into(),
             (&label).into(),
+            (&stamp).into(),
         ];
         let script = &self.scripts.attempt;
         let reply = self
@@ -74,7 +76,7 @@ impl Shared {
             });
             let keys: Vec<String> = keys.collect();
             let script = &self.scripts.renew;
-            let renewals = self.renew_batch(script, &keys, &batch, ids).await;
+            let renewals = self.renew_batch(script, true, &keys, &batch, ids).await;
             (batch, renewals)
         });
         in_order(ids.len(), futures_util::future::join_all(batches).await)

@@ -19,14 +19,7 @@ const ID: usize = 12;
 pub(crate) struct Standing {
     /// Rings when another attempt is worth it.
     pub(crate) news: Notify,
-    progress: Mutex<Progress>,
-}
-
-#[derive(Debug, Default)]
-struct Progress {
-    /// When the last request left that found it in line.
-    confirmed_at: Option<Instant>,
-    granted: Option<(Fence, Option<u32>)>,
+    granted: Mutex<Option<Granted>>,
 }
 
 /// A grant that was pushed.
@@ -34,36 +27,29 @@ struct Progress {
 pub(crate) struct Granted {
     pub(crate) fence: Fence,
     pub(crate) segment: Option<u32>,
-    /// A moment before the server granted it; see [`Standing::granted`].
+    /// When the last request left that found the claim waiting, on our own clock: we send the time
+    /// along, the server keeps it with the place, and the grant gives it back.
+    ///
+    /// The server worked on that request before it granted, so the lease ends there no earlier than
+    /// its length after this. How long the message was on its way does not matter, nor whether it
+    /// is about the place that the claim has now or about an earlier one.
     pub(crate) sent_at: Instant,
 }
 
 impl Standing {
-    /// A request that left then found it in line.
-    pub(crate) fn confirm(&self, sent_at: Instant) {
-        let mut progress = locked(&self.progress);
-        let newest = progress.confirmed_at.unwrap_or(sent_at).max(sent_at);
-        progress.confirmed_at = Some(newest);
-    }
-
-    /// The grant, if one was pushed.
-    ///
-    /// Its lease counts from the newest request that still found it in line: the server worked on
-    /// that before it granted, so the lease ends no earlier there. How long the message was on its
-    /// way does not matter, and no two clocks are compared.
+    /// The newest grant that was pushed since this was last asked.
     pub(crate) fn granted(&self) -> Option<Granted> {
-        let mut progress = locked(&self.progress);
-        let sent_at = progress.confirmed_at?;
-        let (fence, segment) = progress.granted.take()?;
-        Some(Granted {
-            fence,
-            segment,
-            sent_at,
-        })
+        locked(&self.granted).take()
     }
 
-    fn grant(&self, fence: Fence, segment: Option<u32>) {
-        locked(&self.progress).granted = Some((fence, segment));
+    /// A request that left then found it waiting: what was granted before is over.
+    pub(crate) fn found_waiting(&self, sent_at: Instant) {
+        let mut granted = locked(&self.granted);
+        *granted = granted.filter(|granted| granted.sent_at >= sent_at);
+    }
+
+    fn grant(&self, granted: Granted) {
+        *locked(&self.granted) = Some(granted);
         self.news.notify_one();
     }
 }
@@ -120,7 +106,7 @@ impl Inbox {
     pub(crate) fn expect(&self, attempt: AttemptId) -> Arc<Standing> {
         let standing = Arc::new(Standing {
             news: Notify::new(),
-            progress: Mutex::default(),
+            granted: Mutex::default(),
         });
         locked(&self.standing).insert(attempt, Arc::clone(&standing));
         standing
@@ -174,7 +160,7 @@ impl Ears for Inbox {
                     return;
                 };
                 match granted(rest) {
-                    Some((fence, segment)) => standing.grant(fence, segment),
+                    Some(granted) => standing.grant(granted),
                     None => standing.news.notify_one(),
                 }
             }
@@ -212,17 +198,73 @@ impl Ears for Inbox {
     }
 }
 
-/// Reads `fence:segment`.
-fn granted(text: &[u8]) -> Option<(Fence, Option<u32>)> {
-    let (fence, segment) = str::from_utf8(text).ok()?.split_once(':')?;
-    let segment = match segment {
+/// Reads `fence:segment:stamp`.
+fn granted(text: &[u8]) -> Option<Granted> {
+    let mut parts = str::from_utf8(text).ok()?.split(':');
+    let fence = Fence::new(parts.next()?.parse().ok()?);
+    let segment = match parts.next()? {
         "" => None,
         segment => Some(segment.parse().ok()?),
     };
-    Some((Fence::new(fence.parse().ok()?), segment))
+    let sent_at = Instant::from_nanos(parts.next()?.parse().ok()?);
+    Some(Granted {
+        fence,
+        segment,
+        sent_at,
+    })
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing in here panics half-way through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(inbox: &Inbox, attempt: AttemptId, fence: u64, sent_at: u64) {
+        let mut message = vec![b'g'];
+        message.extend_from_slice(attempt.as_bytes());
+        message.extend_from_slice(format!("{fence}::{sent_at}").as_bytes());
+        inbox.heard(&message);
+    }
+
+    /// A process that was stopped for longer than a lease finds the grant that it slept through when
+    /// it stands in line again: it must not count that from its newest request.
+    #[test]
+    fn a_grant_of_an_earlier_place_in_line_is_not_taken_for_one_of_the_present_place() {
+        let inbox = Inbox::new(|_| None);
+        let attempt = AttemptId::random();
+        let standing = inbox.expect(attempt);
+        grant(&inbox, attempt, 7, 100);
+        standing.found_waiting(Instant::from_nanos(200));
+        assert_eq!(standing.granted(), None, "that place is gone");
+        grant(&inbox, attempt, 7, 100);
+        let late = standing.granted().unwrap();
+        assert_eq!(
+            late.sent_at,
+            Instant::from_nanos(100),
+            "and late it counts from then"
+        );
+        grant(&inbox, attempt, 8, 200);
+        standing.found_waiting(Instant::from_nanos(200));
+        assert_eq!(standing.granted().unwrap().fence, Fence::new(8));
+    }
+
+    #[test]
+    fn what_nobody_can_have_said_is_ignored() {
+        let inbox = Inbox::new(|_| None);
+        let attempt = AttemptId::random();
+        let standing = inbox.expect(attempt);
+        let mut message = vec![b'g'];
+        message.extend_from_slice(attempt.as_bytes());
+        for text in ["", "1", "1:2", "x::1", "1:x:1", "1::x"] {
+            inbox.heard(&[&message, text.as_bytes()].concat());
+            assert_eq!(standing.granted(), None, "{text}");
+        }
+        for message in [&b""[..], b"g", b"gshort", b"?0123456789abcdef"] {
+            inbox.heard(message);
+        }
+    }
 }

@@ -111,14 +111,14 @@ fn holder(
     })
 }
 
-/// Reads `expires:number:ttl:since:flags:mode:client:label`.
+/// Reads `expires:number:ttl:since:flags:mode:client:stamp:label`.
 fn waiter(id: HoldId, record: &Reply, size: Option<u32>, now: u64) -> Option<Waiter> {
     let record = String::from_utf8_lossy(record.as_bytes()?);
-    let mut parts = record.splitn(8, ':').skip(3);
+    let mut parts = record.splitn(9, ':').skip(3);
     let since = parts.next()?.parse().ok()?;
     let flags = parts.next()?;
     let mode = parse(parts.next()?, size)?;
-    let (_client, label) = (parts.next()?, parts.next()?);
+    let (_client, _stamp, label) = (parts.next()?, parts.next()?, parts.next()?);
     Some(Waiter {
         id,
         mode,

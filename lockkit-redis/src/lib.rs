@@ -16,6 +16,7 @@ mod list;
 mod mode;
 mod mutex;
 mod probe;
+mod redlock;
 mod renew;
 mod script;
 mod scripts;
@@ -26,3 +27,4 @@ mod together;
 mod transport;
 
 pub use backend::Redis;
+pub use redlock::Redlock;

@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
-use lockkit_core::{Claim, Fence, HoldId, Order, Released, Renewal, Resource, Result};
+use lockkit_core::{Claim, Fence, HoldId, Instant, Order, Released, Renewal, Resource, Result};
 
 use crate::error::odd;
 use crate::key::Keys;
 use crate::renew::in_order;
-use crate::shared::{Shared, milliseconds};
+use crate::shared::{Shared, milliseconds, stamp};
 use crate::transport::{Arg, Lane, Reply};
 
 /// What an attempt brought.
@@ -24,10 +24,16 @@ pub(crate) enum Answer {
 
 impl Shared {
     /// Takes a mutex or a place in line; `asked` if an earlier request may have done so.
-    pub(crate) async fn attempt_mutex(&self, claim: &Claim, asked: bool) -> Result<Answer> {
+    pub(crate) async fn attempt_mutex(
+        &self,
+        claim: &Claim,
+        asked: bool,
+        sent_at: Instant,
+    ) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
         let ttl = milliseconds(claim.ttl).to_string();
         let (tail, inbox) = (self.tail(claim), self.inbox_of(&keys));
+        let stamp = stamp(sent_at);
         let how = match (asked, claim.order) {
             (true, _) => "a",
             (false, Order::Fair) => "f",
@@ -42,7 +48,9 @@ impl Shared {
             (&tail).into(),
             (&inbox).into(),
             order_flag(claim.order).into(),
+            (&stamp).into(),
         ];
+
         self.listen(claim, keys.bucket).await?;
         let script = &self.scripts.mutex_acquire;
         let reply = self
@@ -82,7 +90,7 @@ impl Shared {
                 .map(|&at| self.prefix.keys(ids[at].resource()).main())
                 .collect();
             let renewals = self
-                .renew_batch(&self.scripts.mutex_renew, &keys, &batch, ids)
+                .renew_batch(&self.scripts.mutex_renew, false, &keys, &batch, ids)
                 .await;
             (batch, renewals)
         });
@@ -98,7 +106,7 @@ impl Shared {
             });
             let keys: Vec<String> = keys.collect();
             let renewals = self
-                .renew_batch(&self.scripts.mutex_renew_places, &keys, &batch, ids)
+                .renew_batch(&self.scripts.mutex_renew_places, true, &keys, &batch, ids)
                 .await;
             (batch, renewals)
         });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkit_core::{Claim, Clock, HoldId, Renewal, Result};
+use lockkit_core::{Claim, Clock, HoldId, Instant, Renewal, Result};
 
 use crate::config::Options;
 use crate::error::{odd, repeat};
@@ -75,19 +75,23 @@ impl Shared {
             .collect()
     }
 
-    /// Renews one batch by a script that takes the attempts and gives a lease for each: more than 0
-    /// for a hold, less for a place in line, 0 for what is gone.
+    /// Renews one batch by a script that takes the attempts, after a stamp if it is also about places in
+    /// line, and gives a lease for each: more than 0 for a hold, less for a place, 0 for what is
+    /// gone.
     pub(crate) async fn renew_batch(
         &self,
         script: &Script,
+        stamped: bool,
         keys: &[String],
         batch: &[usize],
         ids: &[&HoldId],
     ) -> Vec<Renewal> {
         let attempts: Vec<_> = batch.iter().map(|&at| ids[at].attempt()).collect();
-        let args: Vec<Arg<'_>> = attempts.iter().map(Arg::from).collect();
         let bucket = self.prefix.keys(ids[batch[0]].resource()).bucket;
         let sent_at = Clock::Boot.now();
+        let stamp = stamped.then(|| stamp(sent_at));
+        let args = stamp.iter().map(Arg::from);
+        let args: Vec<Arg<'_>> = args.chain(attempts.iter().map(Arg::from)).collect();
         let reply = self.eval(Lane::Renewals, script, keys, &args, bucket).await;
         let reply = match reply {
             Ok(reply) => reply,
@@ -101,13 +105,11 @@ impl Shared {
             let Some(lease) = lease.as_int() else {
                 return Renewal::Unknown(odd("a renewal"));
             };
-            if let Some(standing) = self.inbox.standing(ids[at].attempt()) {
-                match lease {
-                    0 => {}
-                    // It was let in, and the message about it was lost.
-                    1.. => standing.news.notify_one(),
-                    _ => standing.confirm(sent_at),
-                }
+            if lease > 0
+                && let Some(standing) = self.inbox.standing(ids[at].attempt())
+            {
+                // It was let in, and the message about it may be lost.
+                standing.news.notify_one();
             }
             match lease {
                 0 => Renewal::Gone,
@@ -124,4 +126,9 @@ impl Shared {
 /// A lease as scripts take it.
 pub(crate) fn milliseconds(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A moment on our own clock, for a server to keep with a place in line.
+pub(crate) fn stamp(sent_at: Instant) -> String {
+    sent_at.as_nanos().to_string()
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockkit_core::{Attempt, Claim, Clock, Grant, Result, Ticket};
+use lockkit_core::{Attempt, Claim, Clock, Grant, Instant, Result, Ticket};
 
-use crate::inbox::Standing;
+use crate::inbox::{Granted, Standing};
 use crate::mutex::Answer;
 use crate::shared::Shared;
 
@@ -33,9 +33,9 @@ impl RedisTicket {
         }
     }
 
-    async fn ask(&mut self) -> Result<Answer> {
+    async fn ask(&mut self, sent_at: Instant) -> Result<Answer> {
         let asked = std::mem::replace(&mut self.asked, true);
-        self.shared.attempt(&self.claim, asked).await
+        self.shared.attempt(&self.claim, asked, sent_at).await
     }
 }
 
@@ -45,11 +45,13 @@ impl Ticket for RedisTicket {
         if self.claim.wait && self.standing.is_none() {
             self.standing = Some(self.shared.inbox.expect(self.claim.attempt));
         }
-        if let Some(granted) = self
+        let pushed = self
             .standing
             .as_ref()
-            .and_then(|standing| standing.granted())
-        {
+            .and_then(|standing| standing.granted());
+        // One that is over may be an old one, late; the server knows.
+        let is_over = |granted: &Granted| granted.sent_at + self.claim.ttl <= Clock::Boot.now();
+        if let Some(granted) = pushed.filter(|granted| !is_over(granted)) {
             return Ok(Attempt::Held(Grant {
                 fence: granted.fence,
                 sent_at: granted.sent_at,
@@ -58,7 +60,7 @@ impl Ticket for RedisTicket {
             }));
         }
         let sent_at = Clock::Boot.now();
-        match self.ask().await? {
+        match self.ask(sent_at).await? {
             Answer::Held { fence, segment } => Ok(Attempt::Held(Grant {
                 fence,
                 sent_at,
@@ -67,7 +69,7 @@ impl Ticket for RedisTicket {
             })),
             Answer::Busy(left) => {
                 if let Some(standing) = &self.standing {
-                    standing.confirm(sent_at);
+                    standing.found_waiting(sent_at);
                 }
                 let deaf = self.shared.inbox.is_deaf();
                 Ok(Attempt::Busy {

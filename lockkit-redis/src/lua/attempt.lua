@@ -3,7 +3,7 @@
 --
 -- KEYS  1 h, 2 x, 3 q, 4 w, 5 z, 6 fence counter of the bucket, 7 server of the bucket
 -- ARGV  1 attempt, 2 lease in ms, 3 mode, 4 `f` fair | `b` barging, 5 `w` to wait in line, 6 size or
---       '', 7 run, 8 inbox prefix, 9 client, 10 label
+--       '', 7 run, 8 inbox prefix, 9 client, 10 label, 11 stamp
 -- Gives the fence (0 or more) if held, {fence, segment} of a segmented lock; else less than 0: minus
 -- the ms after which to ask again; {'MISMATCH', stored} for a newcomer with another size, and
 -- {'LOWERED', stored} for a place that asks for more permits than there are now.
@@ -26,7 +26,7 @@ end
 
 local place = place_of(hall, attempt)
 if place then
-  place.client = ARGV[9]
+  place.client, place.stamp = ARGV[9], ARGV[11]
   line_up(hall, attempt, place)
 end
 -- First whoever is before: a holder may have died, or the first in line.
@@ -67,7 +67,7 @@ if not place then
     sweep(hall)
     line_up(hall, attempt, {
       seq = number_behind(hall), ttl = ttl, since = format('%d', hall.now), flags = order,
-      mode = mode, client = ARGV[9], label = ARGV[10],
+      mode = mode, client = ARGV[9], stamp = ARGV[11], label = ARGV[10],
     })
   end
 end

@@ -6,8 +6,10 @@
 --      taken, `s<i>` who has segment i
 --   x  attempt -> when its lease ends                        each hold; the truth about leases
 --   q  attempt -> its number                                 the line, in the order of arrival
---   w  attempt -> expires:number:ttl:since:flags:mode:client:label   each place in line, also of one
---      that could not be reached and stands aside until it asks again
+--   w  attempt -> expires:number:ttl:since:flags:mode:client:stamp:label   each place in line, also of
+--      one that could not be reached and stands aside until it asks again. The stamp is the time, on the
+--      client's own clock, at which the last request left that found it waiting: a grant gives it
+--      back, and the client counts the lease from there
 --   z  the permits or segments that there are
 -- Of a mutex, h is the string that is the hold, and there is neither x nor z.
 --
@@ -17,7 +19,7 @@
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
 local HOLD = '^(%d+):(%d+):(%d+):([-%a]*):(%l%d*):(%w*):(.*)$'
-local PLACE = '^(%d+):(%d+):(%d+):(%d+):(%a*):(%l%d*):(%w*):(.*)$'
+local PLACE = '^(%d+):(%d+):(%d+):(%d+):(%a*):(%l%d*):(%w*):(%d+):(.*)$'
 
 -- How many places are read or changed at once.
 local CHUNK = 64
@@ -52,19 +54,19 @@ local function write_hold(hold)
 end
 
 local function read_place(record)
-  local expires, seq, ttl, since, flags, mode, client, label = match(record, PLACE)
+  local expires, seq, ttl, since, flags, mode, client, stamp, label = match(record, PLACE)
   if not expires then
     corrupt()
   end
   return {
     expires = tonumber(expires), seq = seq, ttl = tonumber(ttl), since = since, flags = flags,
-    mode = mode, client = client, label = label,
+    mode = mode, client = client, stamp = stamp, label = label,
   }
 end
 
 local function write_place(place)
-  return format('%d:%s:%d:%s:%s:%s:%s:%s', place.expires, place.seq, place.ttl, place.since,
-    place.flags, place.mode, place.client, place.label)
+  return format('%d:%s:%d:%s:%s:%s:%s:%s:%s', place.expires, place.seq, place.ttl, place.since,
+    place.flags, place.mode, place.client, place.stamp, place.label)
 end
 
 -- The keys of a hall, from KEYS[first] on: h, x, q, w, z, the fence counter and the server of its

@@ -19,7 +19,7 @@ elseif ARGV[4] == 'w' then
   sweep(hall)
   line_up(hall, attempt, {
     seq = number_behind(hall), ttl = ttl, since = format('%d', hall.now), flags = ARGV[3],
-    mode = 'l', client = ARGV[5], label = ARGV[6],
+    mode = 'l', client = ARGV[5], stamp = '0', label = ARGV[6],
   })
 end
 return -ttl

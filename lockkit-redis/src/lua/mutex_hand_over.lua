@@ -46,40 +46,41 @@ local function place_of(attempt, now)
   if not place then
     return nil
   end
-  local expires, seq, ttl, since, flags, mode, client, label =
-    string.match(place, '^(%d+):(%d+):(%d+):(%d+):(%a*):(%w*):(%w*):(.*)$')
+  local expires, ttl, client, stamp, label =
+    string.match(place, '^(%d+):%d+:(%d+):%d+:%a*:%w*:(%w*):(%d+):(.*)$')
   if not expires then
     error('CORRUPT a place in line is of another version', 0)
   end
   if tonumber(expires) <= now then
     return nil
   end
-  return { seq = seq, ttl = ttl, flags = flags, client = client, label = label, since = since }
+  return { ttl = ttl, client = client, stamp = stamp, label = label }
 end
 
--- Lets the places end with the last of those that stand aside, now that nobody is in line: who has died
+-- Lets the places end with the last of those that stand aside, once nobody is in line: who has died
 -- leaves nothing for longer than its own lease.
-local function tidy(now)
-  if call('EXISTS', KEYS[2]) == 1 or call('HLEN', KEYS[3]) > 64 then
+local function tidy()
+  local count = call('HLEN', KEYS[3])
+  if count == 0 or count > 64 or call('EXISTS', KEYS[2]) == 1 then
     return
   end
-  local last = now
+  local last = 0
   for _, place in ipairs(call('HVALS', KEYS[3])) do
     last = math.max(last, tonumber(string.match(place, '^%d+')))
   end
-  call('PEXPIRE', KEYS[3], last - now)
+  call('PEXPIRE', KEYS[3], last - math.floor(now_us() / 1000))
 end
 
 -- Hands a free mutex to whoever is first in line, alive and reachable; `me`, if it is first, is not
 -- rung. Gives the attempt and the number of the new holder, or nil if nobody is left in line.
 local function hand_over(me, number, run, inbox)
   local now
-  local is_any_aside = false
   while true do
-    local first = call('ZRANGE', KEYS[2], 0, 0)[1]
+    local line = call('ZRANGE', KEYS[2], 0, 1)
+    local first = line[1]
     if not first then
-      if is_any_aside then
-        tidy(now)
+      if now then
+        tidy()
       end
       return nil, number
     end
@@ -92,18 +93,18 @@ local function hand_over(me, number, run, inbox)
       number = number or next_number(nil, run)
       local heard = 1
       if first ~= me and place.client ~= '' then
-        heard = redis.pcall('PUBLISH', inbox .. place.client, 'g' .. first .. string.format('%d:', number))
+        local news = 'g' .. first .. string.format('%d::%s', number, place.stamp)
+        heard = redis.pcall('PUBLISH', inbox .. place.client, news)
       end
       -- Nobody heard: it is not connected. It keeps its place for when it comes back.
       if heard ~= 0 then
         call('HDEL', KEYS[3], first)
         take(first, number, place.ttl, now, place.client, place.label)
-        if is_any_aside then
-          tidy(now)
+        if not line[2] then
+          tidy()
         end
         return first, number
       end
-      is_any_aside = true
     end
   end
 end

@@ -45,7 +45,7 @@ if ARGV[4] == 'w' then
   end
   seq = seq or string.format('%d', next_number(nil, run))
   call('HSET', KEYS[3], attempt,
-    string.format('%d:%s:%s:%s:%s:x:%s:%s', now + ttl, seq, ttl, since, ARGV[8], client, label))
+    string.format('%d:%s:%s:%s:%s:x:%s:%s:%s', now + ttl, seq, ttl, since, ARGV[8], client, ARGV[9], label))
   call('ZADD', KEYS[2], seq, attempt)
   -- What a killed process leaves is gone a lease later.
   if call('PTTL', KEYS[2]) < tonumber(ttl) then

@@ -3,6 +3,9 @@ local done = 1
 if not ours then
   done = call('HDEL', KEYS[3], ARGV[1])
   call('ZREM', KEYS[2], ARGV[1])
+  if done == 1 then
+    tidy()
+  end
   if held or done == 0 then
     return done
   end

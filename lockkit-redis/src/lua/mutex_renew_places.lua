@@ -1,16 +1,16 @@
 -- Renews places in line for mutexes. Flags: allow-oom.
 --
 -- KEYS  hold, queue and places of each
--- ARGV  the attempt of each
+-- ARGV  1 stamp, then the attempt of each
 -- Gives for each minus its lease in ms; its lease if it has become the holder meanwhile, which is
 -- renewed as well; or 0 if it is not there.
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local answers = {}
-for i = 1, #ARGV do
+for i = 1, #ARGV - 1 do
   local hold, queue, places = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
-  local attempt = ARGV[i]
+  local attempt = ARGV[i + 1]
   local held = call('GET', hold)
   local answer = 0
   if held and string.sub(held, 2, 17) == attempt then
@@ -19,10 +19,13 @@ for i = 1, #ARGV do
     answer = tonumber(ttl)
   else
     local place = call('HGET', places, attempt)
-    local expires, seq, ttl, rest = string.match(place or '', '^(%d+):(%d+):(%d+):(.*)$')
+    local expires, seq, ttl, who, stamp, label =
+      string.match(place or '', '^(%d+):(%d+):(%d+):(%d+:%a*:%w*:%w*):(%d+):(.*)$')
     if expires and tonumber(expires) > now then
       call('PEXPIRE', places, math.max(call('PTTL', places), ttl + 1000))
-      call('HSET', places, attempt, string.format('%d:%s:%s:%s', now + ttl, seq, ttl, rest))
+      -- An older request may be overtaken on another connection.
+      stamp = tonumber(stamp) < tonumber(ARGV[1]) and ARGV[1] or stamp
+      call('HSET', places, attempt, string.format('%d:%s:%s:%s:%s:%s', now + ttl, seq, ttl, who, stamp, label))
       -- One that could not be reached once is in line again, where it was.
       call('ZADD', queue, seq, attempt)
       call('PEXPIRE', queue, math.max(call('PTTL', queue), ttl + 1000))

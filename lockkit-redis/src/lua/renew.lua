@@ -2,7 +2,7 @@
 -- allow-oom.
 --
 -- KEYS  h, x, q, w of each
--- ARGV  the attempt of each
+-- ARGV  1 stamp, then the attempt of each
 -- Gives for each its lease in ms if it holds, minus its lease if it is in line, or 0 if it is gone.
 local now = now_ms()
 local answers, kept = {}, {}
@@ -15,7 +15,8 @@ local function keep_once(hall, ttl)
   end
 end
 
-for i, attempt in ipairs(ARGV) do
+for i = 1, #ARGV - 1 do
+  local attempt = ARGV[i + 1]
   local hall = {
     h = KEYS[4 * i - 3], x = KEYS[4 * i - 2], q = KEYS[4 * i - 1], w = KEYS[4 * i], now = now,
   }
@@ -37,6 +38,8 @@ for i, attempt in ipairs(ARGV) do
       keep(hall.w, place.ttl)
       answer = -place.ttl
     elseif place then
+      -- An older request may be overtaken on another connection.
+      place.stamp = tonumber(place.stamp) < tonumber(ARGV[1]) and ARGV[1] or place.stamp
       line_up(hall, attempt, place)
       answer = -place.ttl
     end

@@ -129,12 +129,7 @@ impl Link {
         ears: Arc<dyn Ears>,
         settings: Settings,
     ) -> Result<Self> {
-        let link = Self(Arc::new(Shared {
-            locate,
-            ears,
-            settings,
-            state: watch::Sender::new(State::Down(None)),
-        }));
+        let link = Self::new(locate, ears, settings);
         let first = link.0.connect(None).await?;
         link.0.ears.connected(Arrival::First);
         link.0
@@ -142,6 +137,49 @@ impl Link {
             .send_replace(State::Up(Arc::clone(&first.live)));
         tokio::spawn(Arc::clone(&link.0).supervise(first));
         Ok(link)
+    }
+
+    /// Connects as soon as the server is there, however long that takes, and stays connected.
+    pub(crate) fn start(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        let link = Self::new(locate, ears, settings);
+        let shared = Arc::clone(&link.0);
+        tokio::spawn(async move {
+            let first = tokio::select! {
+                () = shared.closed() => return,
+                first = shared.connect_again(None) => first,
+            };
+            if shared.set(State::Up(Arc::clone(&first.live))) {
+                shared.ears.connected(Arrival::First);
+                shared.supervise(first).await;
+            }
+        });
+        link
+    }
+
+    fn new(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        Self(Arc::new(Shared {
+            locate,
+            ears,
+            settings,
+            state: watch::Sender::new(State::Down(None)),
+        }))
+    }
+
+    /// Waits until the first connection is made, or could not be.
+    pub(crate) async fn settled(&self) {
+        let mut state = self.0.state.subscribe();
+        // The sender is in `self`, so it cannot be gone.
+        let _ = state
+            .wait_for(|state| !matches!(state, State::Down(None)))
+            .await;
+    }
+
+    /// Why there is no connection, if one was tried.
+    pub(crate) fn refusal(&self) -> Option<Arc<Error>> {
+        match &*self.0.state.borrow() {
+            State::Down(why) => why.clone(),
+            State::Up(_) | State::Closed => None,
+        }
     }
 
     /// The connection; waits a little for one that is being made.
@@ -270,7 +308,7 @@ impl Shared {
             drop(current);
             current = tokio::select! {
                 () = self.closed() => return,
-                again = self.connect_again(&old) => again,
+                again = self.connect_again(Some(&old)) => again,
             };
             let arrival = if old.run_id == current.live.server.run_id {
                 Arrival::Again
@@ -285,10 +323,10 @@ impl Shared {
     }
 
     /// Connects for as long as it takes.
-    async fn connect_again(&self, old: &Server) -> Connection {
+    async fn connect_again(&self, old: Option<&Server>) -> Connection {
         let mut pause = Settings::FIRST_PAUSE;
         loop {
-            match self.connect(Some(old)).await {
+            match self.connect(old).await {
                 Ok(connection) => return connection,
                 Err(error) => self.set(State::Down(Some(Arc::new(error)))),
             };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockkit_core::Result;
+use lockkit_core::{Error, Result};
 use tokio::sync::OnceCell;
 
 use super::link::NoEars;
@@ -39,6 +39,31 @@ impl Node {
             locate,
             settings,
         })
+    }
+
+    /// The same for a server that need not be there yet.
+    pub(crate) fn start(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        Self {
+            work: Link::start(Arc::clone(&locate), ears, settings),
+            renewals: OnceCell::new(),
+            locate,
+            settings,
+        }
+    }
+
+    /// Waits until the first connection is made, or could not be.
+    pub(crate) async fn settled(&self) {
+        self.work.settled().await;
+    }
+
+    /// Why there is no connection, if one was tried.
+    pub(crate) fn refusal(&self) -> Option<Arc<Error>> {
+        self.work.refusal()
+    }
+
+    /// The connection, if it is up at this moment.
+    pub(crate) fn if_up(&self) -> Option<Arc<Live>> {
+        self.work.if_up()
     }
 
     /// The connection of a lane.

@@ -148,7 +148,12 @@ impl Harness for Server {
         for mut redis in self.masters().await? {
             for key in self.keys(&mut redis).await? {
                 if !stays(&key, &mut redis).await? {
-                    left.push(format!("key {key}"));
+                    let ttl: i64 = redis::cmd("PTTL")
+                        .arg(&key)
+                        .query_async(&mut redis)
+                        .await
+                        .map_err(unexpected)?;
+                    left.push(format!("key {key}, for {ttl} ms"));
                 }
             }
             for command in ["CHANNELS", "SHARDCHANNELS"] {

@@ -1,0 +1,15 @@
+//! Storms of 8 processes on a master that sentinels watch, judged against a sequential model.
+
+#[path = "../conformance/server.rs"]
+mod server;
+
+use std::process::ExitCode;
+
+use lockkit_testkit::model::{self, Crowd};
+use server::Server;
+
+fn main() -> ExitCode {
+    model::main(Crowd::Processes(8), || {
+        Server::new("LOCKKIT_TEST_REDIS_SENTINEL")
+    })
+}
