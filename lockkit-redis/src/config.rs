@@ -188,7 +188,9 @@ impl Config {
             _ => return Err(invalid("not a Redis URL; write redis://HOST:PORT")),
         };
         if options.max_lease.is_some() && !matches!(topology, Topology::Independent(_)) {
-            return Err(invalid("`max_lease` is an option of redlock:// only; leave it away"));
+            return Err(invalid(
+                "`max_lease` is an option of redlock:// only; leave it away",
+            ));
         }
         Ok(Self { topology, options })
     }
@@ -436,7 +438,10 @@ fn duration<'de, D: Deserializer<'de>>(
 }
 
 fn max_lease<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::Error> {
-    let (least, most) = (Duration::from_millis(100), Duration::from_secs(24 * 60 * 60));
+    let (least, most) = (
+        Duration::from_millis(100),
+        Duration::from_secs(24 * 60 * 60),
+    );
     duration(value, "max_lease", least, most).map(Some)
 }
 

@@ -18,6 +18,7 @@ mod mutex;
 mod probe;
 mod redlock;
 mod renew;
+mod replicas;
 mod script;
 mod scripts;
 mod shared;

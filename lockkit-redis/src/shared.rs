@@ -80,6 +80,7 @@ impl Shared {
     /// gone.
     pub(crate) async fn renew_batch(
         &self,
+        lane: Lane,
         script: &Script,
         stamped: bool,
         keys: &[String],
@@ -92,7 +93,7 @@ impl Shared {
         let stamp = stamped.then(|| stamp(sent_at));
         let args = stamp.iter().map(Arg::from);
         let args: Vec<Arg<'_>> = args.chain(attempts.iter().map(Arg::from)).collect();
-        let reply = self.eval(Lane::Renewals, script, keys, &args, bucket).await;
+        let reply = self.eval(lane, script, keys, &args, bucket).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {

@@ -26,6 +26,10 @@ const FEATURES: &[(&str, &str)] = &[
 /// | --- | --- | --- |
 /// | `memory:` | a store of its own in this process | always there |
 /// | `memory:NAME` | the store of that name in this process, shared by all who name it | always there |
+/// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | a Redis server; `rediss://` with TLS, `redis+unix:///PATH` by a socket | `redis` |
+/// | `redis+sentinel://HOST[:PORT],…/NAME` | the master that sentinels watch under this name | `redis` |
+/// | `redis+cluster://HOST[:PORT],…` | a Redis cluster, by some of its nodes | `redis` |
+/// | `redlock://HOST[:PORT],HOST[:PORT],HOST[:PORT]` | RedLock over 3, 5, … independent servers | `redis` |
 /// | `sqlite:PATH` | an SQLite file, shared by the processes of one machine | `sqlite` |
 ///
 /// # Errors
@@ -77,6 +81,8 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
         | "redis+cluster" | "rediss+cluster" => {
             Locker::with_options(lockkit_redis::Redis::connect(url).await?, options)
         }
+        #[cfg(feature = "redis")]
+        "redlock" => Locker::with_options(lockkit_redis::Redlock::connect(url).await?, options),
         #[cfg(feature = "sqlite")]
         "sqlite" => Locker::with_options(lockkit_sql::Sqlite::connect(url).await?, options),
         _ => Err(unknown(scheme)),
@@ -96,6 +102,8 @@ pub fn backends() -> Vec<&'static Descriptor> {
         Memory::descriptor(),
         #[cfg(feature = "redis")]
         lockkit_redis::Redis::descriptor(),
+        #[cfg(feature = "redis")]
+        lockkit_redis::Redlock::descriptor(),
         #[cfg(feature = "sqlite")]
         lockkit_sql::Sqlite::descriptor(),
     ]

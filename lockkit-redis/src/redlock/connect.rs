@@ -42,7 +42,11 @@ pub(crate) async fn connect(url: &str) -> Result<(Shared, Descriptor)> {
     let peers = endpoints.into_iter().enumerate().map(|(at, endpoint)| {
         let place = Place::new(endpoint, at, &roll, &options);
         Arc::new(Peer {
-            node: Node::start(Arc::new(place), Arc::<Hearing>::clone(&hearing), options.settings()),
+            node: Node::start(
+                Arc::new(place),
+                Arc::<Hearing>::clone(&hearing),
+                options.settings(),
+            ),
             keys: keys.clone(),
             scripts: Arc::clone(&scripts),
         })

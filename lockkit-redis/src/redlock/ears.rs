@@ -54,7 +54,10 @@ impl Ears for Hearing {
             let (letter, rest) = message.split_first()?;
             let (attempt, key) = rest.split_at_checked(16)?;
             let resource = Resource::from_key(str::from_utf8(key).ok()?)?;
-            Some((*letter, HoldId::new(resource, AttemptId::from_bytes(attempt)?)))
+            Some((
+                *letter,
+                HoldId::new(resource, AttemptId::from_bytes(attempt)?),
+            ))
         };
         match parse() {
             Some((b'a', id)) => self.notices().release_requested(&id),

@@ -68,12 +68,7 @@ impl Peer {
         Self::run(&live, script, keys, args).await
     }
 
-    async fn run(
-        live: &Live,
-        script: &Script,
-        keys: &[String],
-        args: &[Arg<'_>],
-    ) -> Result<Reply> {
+    async fn run(live: &Live, script: &Script, keys: &[String], args: &[Arg<'_>]) -> Result<Reply> {
         let call = Call {
             script,
             bucket: Bucket::default(), // There is no cluster to find a node of.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lockkit_core::{AttemptId, Fence, Holder, HoldId, Label, Mode, Resource};
+use lockkit_core::{AttemptId, Fence, HoldId, Holder, Label, Mode, Resource};
 
 use super::voter::Record;
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use lockkit_core::{Error, ErrorKind, Result};
 
 use super::descriptor::DRIVER;
-use crate::connect::check_eviction;
 use crate::config::Options;
+use crate::connect::check_eviction;
 use crate::transport::{Endpoint, Fixed, Locate, Server};
 
 /// Which server process was met at each address.
@@ -42,7 +42,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn new(endpoint: Endpoint, node: usize, roll: &Arc<Roll>, options: &Options) -> Self {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        node: usize,
+        roll: &Arc<Roll>,
+        options: &Options,
+    ) -> Self {
         Self {
             fixed: Fixed(endpoint),
             node,

@@ -153,7 +153,10 @@ impl Voter for Seat {
             (&inbox).into(),
             (&named).into(),
         ];
-        let (script, keys) = (&self.peer.scripts.release, [self.peer.keys.hold(id.resource())]);
+        let (script, keys) = (
+            &self.peer.scripts.release,
+            [self.peer.keys.hold(id.resource())],
+        );
         let reply = self.peer.eval_always(script, &keys, &args).await?;
         match reply.as_int() {
             Some(0) => Ok(Freed::Nothing),

@@ -39,7 +39,8 @@ impl RedlockTicket {
     fn pause(&self) -> Duration {
         let latency = self.shared.council.latency().max(Duration::from_millis(1));
         let most = latency.saturating_mul(2_u32.saturating_pow(self.rounds.min(20)));
-        most.min(LONGEST_PAUSE).mul_f64(rand::random_range(0.0..1.0))
+        most.min(LONGEST_PAUSE)
+            .mul_f64(rand::random_range(0.0..1.0))
     }
 }
 

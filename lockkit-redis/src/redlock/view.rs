@@ -35,10 +35,8 @@ impl Council {
             return Err(self.absent(errors));
         }
         let highest = known.iter().map(|known| known.counter).max().unwrap_or(0);
-        let mut snapshot = Snapshot::idle(
-            resource.clone(),
-            (highest > 0).then(|| Fence::new(highest)),
-        );
+        let mut snapshot =
+            Snapshot::idle(resource.clone(), (highest > 0).then(|| Fence::new(highest)));
         let absent = self.voters.len() - known.len();
         if let (votes, Some(record)) = strongest(&known)
             && votes + absent >= self.majority()
@@ -87,8 +85,8 @@ fn strongest(known: &[Known]) -> (usize, Option<&Record>) {
         holds.filter(|hold| hold.token > 0 && hold.remaining > Duration::ZERO)
     };
     let votes = |record: &Record| {
-        let same = holds()
-            .filter(|other| (other.attempt, other.token) == (record.attempt, record.token));
+        let same =
+            holds().filter(|other| (other.attempt, other.token) == (record.attempt, record.token));
         same.count()
     };
     let best = holds().max_by_key(|record| (votes(record), record.remaining));

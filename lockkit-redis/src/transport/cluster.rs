@@ -122,6 +122,12 @@ impl Cluster {
         }
     }
 
+    /// The connection to the node that has a bucket now.
+    pub(crate) async fn live(&self, lane: Lane, bucket: Bucket) -> Result<Arc<Live>> {
+        let (_, member) = self.member_of(bucket).await?;
+        member.node.live(lane).await
+    }
+
     /// Hears the channel of a bucket from now on.
     pub(crate) async fn listen(&self, bucket: Bucket) -> Result<()> {
         let channel = self.prefix.inbox(Some(bucket), &self.client);
@@ -171,6 +177,15 @@ impl Cluster {
             }
         }
         Ok(all)
+    }
+
+    /// The connections that are up at this moment.
+    pub(crate) fn all_up(&self) -> Vec<Arc<Live>> {
+        let map = self.map();
+        map.members
+            .values()
+            .filter_map(|member| member.node.if_up())
+            .collect()
     }
 
     pub(crate) fn close(&self) {

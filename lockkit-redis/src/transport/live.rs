@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::link::Doubt;
 use super::{Failure, Reply, Request, Server, Transport};
+use crate::error::translated;
 use crate::key::Bucket;
 use crate::script::Script;
 
@@ -53,6 +54,13 @@ impl Live {
         requests: &[Request],
     ) -> Result<Vec<Result<Reply, Failure>>, Failure> {
         self.bounded(self.transport.send_all(requests)).await
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn ask_again(&self) -> lockkit_core::Result<Server> {
+        let asked = timeout(self.limit, Server::ask(&*self.transport));
+        let silent = || Failure::Silent(self.limit.as_millis().try_into().unwrap_or(u64::MAX));
+        asked.await.unwrap_or_else(|_| Err(translated(silent())))
     }
 
     /// Hears a channel until the connection ends.

@@ -15,6 +15,8 @@ pub(crate) enum Lane {
     Work,
     /// With the renewals only, so that a flood of other requests cannot delay them.
     Renewals,
+    /// With what waits for replicas: the server answers nothing else on it meanwhile.
+    Replicas,
 }
 
 /// One server.
@@ -25,6 +27,8 @@ pub(crate) struct Node {
     work: Link,
     /// Made when the first renewal is due; a command that holds a lock for a second has none.
     renewals: OnceCell<Link>,
+    /// Made when the first grant has to be on replicas.
+    replicas: OnceCell<Link>,
 }
 
 impl Node {
@@ -36,6 +40,7 @@ impl Node {
         Ok(Self {
             work: Link::open(Arc::clone(&locate), ears, settings).await?,
             renewals: OnceCell::new(),
+            replicas: OnceCell::new(),
             locate,
             settings,
         })
@@ -46,6 +51,7 @@ impl Node {
         Self {
             work: Link::start(Arc::clone(&locate), ears, settings),
             renewals: OnceCell::new(),
+            replicas: OnceCell::new(),
             locate,
             settings,
         }
@@ -68,14 +74,17 @@ impl Node {
 
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
-        if lane == Lane::Work {
-            return self.work.live().await;
-        }
+        let other = match lane {
+            Lane::Work => return self.work.live().await,
+            Lane::Renewals => &self.renewals,
+            Lane::Replicas => &self.replicas,
+        };
         let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
-        match self.renewals.get_or_try_init(open).await {
+        match other.get_or_try_init(open).await {
             Ok(link) => link.live().await,
             // One lane is better than none.
-            Err(_) => self.work.live().await,
+            Err(_) if lane == Lane::Renewals => self.work.live().await,
+            Err(error) => Err(error),
         }
     }
 
@@ -91,8 +100,10 @@ impl Node {
 
     pub(crate) fn close(&self) {
         self.work.close();
-        if let Some(link) = self.renewals.get() {
-            link.close();
+        for other in [&self.renewals, &self.replicas] {
+            if let Some(link) = other.get() {
+                link.close();
+            }
         }
     }
 }

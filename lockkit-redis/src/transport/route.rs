@@ -26,6 +26,14 @@ impl Route {
         }
     }
 
+    /// The connection to where the keys of a bucket are.
+    pub(crate) async fn live(&self, lane: Lane, bucket: Bucket) -> Result<Arc<Live>> {
+        match self {
+            Self::One(node) => node.live(lane).await,
+            Self::Several(cluster) => cluster.live(lane, bucket).await,
+        }
+    }
+
     /// Makes sure that messages about this bucket are heard.
     pub(crate) async fn listen(&self, bucket: Bucket) -> Result<()> {
         match self {
@@ -39,6 +47,14 @@ impl Route {
         match self {
             Self::One(node) => Ok(vec![node.live(Lane::Work).await?]),
             Self::Several(cluster) => cluster.all().await,
+        }
+    }
+
+    /// The connections that are up at this moment.
+    pub(crate) fn all_up(&self) -> Vec<Arc<Live>> {
+        match self {
+            Self::One(node) => node.if_up().into_iter().collect(),
+            Self::Several(cluster) => cluster.all_up(),
         }
     }
 
