@@ -4,27 +4,29 @@
 -- A fence is the next number of the bucket's counter. The counter must stay above whatever was given
 -- before, also after data was lost. So the first request that each connection makes for a bucket
 -- says in `run` which process the server is; if another process issued the last number, the counter
--- takes a leap past the clock. A counter that is gone is set to the clock, with a larger leap.
+-- takes a leap past the clock, whether or not this request needs a number: the next ones say nothing
+-- any more. A counter that is gone is set to the clock, with a larger leap.
 local function now_us()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
 end
 
-local function next_number(number, run)
-  number = number or call('INCR', KEYS[4])
-  if number >= 1e12 and run == '' then
-    return number
+local function vouch(run)
+  if run == '' or call('GET', KEYS[5]) == run then
+    return
   end
+  local number = tonumber(call('GET', KEYS[4]) or 0) or 0
+  local leap = number < 1e12 and 67108864 or 1048576
+  call('SET', KEYS[4], string.format('%d', math.max(number, now_us()) + leap))
+  call('SET', KEYS[5], run)
+end
+
+local function next_number(run)
+  vouch(run)
+  local number = call('INCR', KEYS[4])
   if number < 1e12 then
     number = now_us() + 67108864
-  elseif call('GET', KEYS[5]) ~= run then
-    number = math.max(number, now_us()) + 1048576
-  else
-    return number
-  end
-  call('SET', KEYS[4], string.format('%d', number))
-  if run ~= '' then
-    call('SET', KEYS[5], run)
+    call('SET', KEYS[4], string.format('%d', number))
   end
   return number
 end
@@ -104,7 +106,7 @@ local function hand_over(me, number, run, inbox)
     if not place then
       call('HDEL', KEYS[3], first)
     else
-      number = number or next_number(nil, run)
+      number = number or next_number(run)
       local heard = 1
       if first ~= me and place.client ~= '' then
         local news = 'g' .. first .. string.format('%d::%s', number, place.stamp)

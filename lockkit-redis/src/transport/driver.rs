@@ -158,9 +158,10 @@ fn reply(value: Value) -> Result<Reply, Failure> {
 
 fn failed(error: RedisError) -> Failure {
     if let (Some(code), false) = (error.code(), error.is_io_error()) {
+        let detail = error.detail().unwrap_or_default();
         return Failure::Refused {
-            code: code.to_owned(),
-            detail: error.detail().unwrap_or_default().to_owned(),
+            code: inner_code(code, detail).to_owned(),
+            detail: detail.to_owned(),
         };
     }
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
@@ -175,6 +176,28 @@ fn failed(error: RedisError) -> Failure {
     Failure::Broken(error.to_string())
 }
 
+/// The code of an error inside a script: servers wrap what a script raises in an error of their own,
+/// and before 7.0 also what a command in it refuses.
+fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
+    const WRAPPED: [&str; 6] = [
+        "WRONGTYPE",
+        "CORRUPT",
+        "OOM",
+        "NOPERM",
+        "READONLY",
+        "MISCONF",
+    ];
+    if code != "ERR" {
+        return code;
+    }
+    let is_in = |wrapped: &&str| {
+        detail.starts_with(&format!("{wrapped} "))
+            || detail.contains(&format!(": {wrapped} "))
+            || detail.contains(&format!(": -{wrapped} "))
+    };
+    WRAPPED.into_iter().find(is_in).unwrap_or(code)
+}
+
 fn heard(push: PushInfo) -> Option<Push> {
     match push.kind {
         PushKind::Message | PushKind::SMessage => match push.data.into_iter().nth(1) {
@@ -184,5 +207,24 @@ fn heard(push: PushInfo) -> Option<Push> {
         PushKind::SUnsubscribe => Some(Push::Unsubscribed),
         PushKind::Disconnection => Some(Push::Disconnected),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_inside_a_script_keeps_its_code() {
+        let wrapped = "Error running script (call to f_6b1b): @user_script:7: ";
+        for detail in [
+            "READONLY You can't write against a read only replica.".to_owned(),
+            format!("{wrapped}READONLY You can't write against a read only replica."),
+            format!("{wrapped}@user_script: 7: -READONLY You can't write against a read only replica."),
+        ] {
+            assert_eq!(inner_code("ERR", &detail), "READONLY", "{detail}");
+        }
+        assert_eq!(inner_code("ERR", "unknown command 'READONLY '"), "ERR");
+        assert_eq!(inner_code("WRONGPASS", "CORRUPT x"), "WRONGPASS");
     }
 }
