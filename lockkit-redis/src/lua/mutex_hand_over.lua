@@ -73,6 +73,20 @@ local function tidy()
   call('PEXPIRE', KEYS[3], last - math.floor(now_us() / 1000))
 end
 
+-- Looks at a few places when somebody new lines up, and removes those that stand aside and have run
+-- out: nobody else would while the line never ends.
+local function sweep(now)
+  if call('HLEN', KEYS[3]) <= 2 * call('ZCARD', KEYS[2]) + 8 then
+    return
+  end
+  for _, attempt in ipairs(call('HRANDFIELD', KEYS[3], 3)) do
+    if not place_of(attempt, now) then
+      call('HDEL', KEYS[3], attempt)
+      call('ZREM', KEYS[2], attempt)
+    end
+  end
+end
+
 -- Hands a free mutex to whoever is first in line, alive and reachable; `me`, if it is first, is not
 -- rung. Gives the attempt and the number of the new holder, or nil if nobody is left in line.
 local function hand_over(me, number, run, inbox)

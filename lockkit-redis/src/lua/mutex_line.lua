@@ -43,7 +43,10 @@ if ARGV[4] == 'w' then
     local known = call('HGET', KEYS[3], attempt)
     seq = known and string.match(known, '^%d+:(%d+):')
   end
-  seq = seq or string.format('%d', next_number(run))
+  if not seq then
+    seq = string.format('%d', next_number(run))
+    sweep(now)
+  end
   call('HSET', KEYS[3], attempt,
     string.format('%d:%s:%s:%s:%s:x:%s:%s:%s', now + ttl, seq, ttl, since, ARGV[8], client, ARGV[9], label))
   call('ZADD', KEYS[2], seq, attempt)

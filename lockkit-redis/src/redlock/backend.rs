@@ -31,8 +31,7 @@ pub(crate) struct Shared {
     pub(crate) hearing: Arc<Hearing>,
 }
 
-/// Locks on a majority of independent Redis servers, with fences. See the
-/// [module](crate#redlock) for what it promises.
+#[doc = include_str!("../docs/redlock.md")]
 pub struct Redlock {
     shared: Arc<Shared>,
     descriptor: Descriptor,
