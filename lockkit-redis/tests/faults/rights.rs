@@ -24,7 +24,7 @@ fn all_of(error: &Error) -> String {
 }
 
 async fn refused(url: &str) -> Error {
-    let error = soon(Redis::connect(url)).await.unwrap_err();
+    let error = soon(Box::pin(Redis::connect(url))).await.unwrap_err();
     assert!(!all_of(&error).contains(CANARY), "it tells the password");
     error
 }
@@ -150,7 +150,7 @@ async fn a_login_that_is_refused_is_an_error_at_once_and_no_password_is_shown() 
         format!("redis://default:{CANARY}@lock.example.com"),
         format!("redis://127.0.0.1:{port}?password_file=/{CANARY}/none"),
     ] {
-        let error = soon(Redis::connect(&url)).await.unwrap_err();
+        let error = soon(Box::pin(Redis::connect(&url))).await.unwrap_err();
         let is_path = url.contains("password_file");
         assert!(
             is_path || !all_of(&error).contains(CANARY),
