@@ -77,9 +77,10 @@ local function vouch(hall)
     return
   end
   local number = tonumber(call('GET', hall.fence) or 0) or 0
-  local leap = number < 1e12 and 67108864 or 1048576
-  call('SET', hall.fence, format('%d', math.max(number, now_us()) + leap))
-  call('SET', hall.server, hall.run)
+  if number >= 1e12 then
+    call('SET', hall.fence, format('%d', math.max(number, now_us()) + 1048576))
+    call('SET', hall.server, hall.run)
+  end
 end
 
 -- The next number of the bucket. A counter that is gone is set to the clock, with a larger leap.
@@ -88,6 +89,9 @@ local function next_number(hall)
   if number < 1e12 then
     number = now_us() + 67108864
     call('SET', hall.fence, format('%d', number))
+    if hall.run ~= '' then
+      call('SET', hall.server, hall.run)
+    end
   end
   return number
 end

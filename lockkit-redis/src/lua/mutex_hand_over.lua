@@ -5,7 +5,7 @@
 -- before, also after data was lost. So the first request that each connection makes for a bucket
 -- says in `run` which process the server is; if another process issued the last number, the counter
 -- takes a leap past the clock, whether or not this request needs a number: the next ones say nothing
--- any more. A counter that is gone is set to the clock, with a larger leap.
+-- any more. A counter that is gone is set to the clock, with a larger leap, when a number is needed.
 local function now_us()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
@@ -16,9 +16,10 @@ local function vouch(run)
     return
   end
   local number = tonumber(call('GET', KEYS[4]) or 0) or 0
-  local leap = number < 1e12 and 67108864 or 1048576
-  call('SET', KEYS[4], string.format('%d', math.max(number, now_us()) + leap))
-  call('SET', KEYS[5], run)
+  if number >= 1e12 then
+    call('SET', KEYS[4], string.format('%d', math.max(number, now_us()) + 1048576))
+    call('SET', KEYS[5], run)
+  end
 end
 
 local function next_number(run)
@@ -27,6 +28,9 @@ local function next_number(run)
   if number < 1e12 then
     number = now_us() + 67108864
     call('SET', KEYS[4], string.format('%d', number))
+    if run ~= '' then
+      call('SET', KEYS[5], run)
+    end
   end
   return number
 end
