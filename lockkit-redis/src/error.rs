@@ -22,7 +22,6 @@ pub(crate) fn translated(failure: Failure) -> Error {
 }
 
 fn refused(code: &str, detail: &str) -> Error {
-    let code = inner_code(code, detail);
     let (kind, message) = match code {
         "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "BUSY" | "UNKILLABLE"
         | "READONLY" | "MOVED" | "ASK" | "NOREPLICAS" => (
@@ -57,25 +56,6 @@ fn refused(code: &str, detail: &str) -> Error {
         _ => (ErrorKind::Unexpected, "the server refused the request"),
     };
     Error::new(kind, message).because(format!("{code} {detail}"))
-}
-
-/// Servers before 7.0 wrap the error of a command in a script in one of their own.
-fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
-    const WRAPPED: [&str; 6] = [
-        "WRONGTYPE",
-        "CORRUPT",
-        "OOM",
-        "NOPERM",
-        "READONLY",
-        "MISCONF",
-    ];
-    if code != "ERR" {
-        return code;
-    }
-    let found = WRAPPED
-        .into_iter()
-        .find(|wrapped| detail.contains(&format!(": {wrapped} ")));
-    found.unwrap_or(code)
 }
 
 /// An answer that no script of ours gives.

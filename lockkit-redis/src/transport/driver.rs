@@ -158,9 +158,10 @@ fn reply(value: Value) -> Result<Reply, Failure> {
 
 fn failed(error: RedisError) -> Failure {
     if let (Some(code), false) = (error.code(), error.is_io_error()) {
+        let detail = error.detail().unwrap_or_default().to_owned();
         return Failure::Refused {
-            code: code.to_owned(),
-            detail: error.detail().unwrap_or_default().to_owned(),
+            code: inner_code(code, &detail).to_owned(),
+            detail,
         };
     }
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
@@ -175,6 +176,28 @@ fn failed(error: RedisError) -> Failure {
     Failure::Broken(error.to_string())
 }
 
+/// Servers before 7.0 wrap the error of a command in a script in one of their own:
+/// `ERR Error running script (call to f_…): @user_script:1: WRONGTYPE …`, and what they refuse before
+/// the command runs with a dash: `… @user_script: 1: -READONLY …`.
+fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
+    const WRAPPED: [&str; 7] = [
+        "WRONGTYPE",
+        "CORRUPT",
+        "OOM",
+        "NOPERM",
+        "READONLY",
+        "MISCONF",
+        "NOREPLICAS",
+    ];
+    if code != "ERR" {
+        return code;
+    }
+    let is_in = |wrapped: &&str| {
+        detail.contains(&format!(": {wrapped} ")) || detail.contains(&format!(": -{wrapped} "))
+    };
+    WRAPPED.into_iter().find(is_in).unwrap_or(code)
+}
+
 fn heard(push: PushInfo) -> Option<Push> {
     match push.kind {
         PushKind::Message | PushKind::SMessage => match push.data.into_iter().nth(1) {
@@ -184,5 +207,24 @@ fn heard(push: PushInfo) -> Option<Push> {
         PushKind::SUnsubscribe => Some(Push::Unsubscribed),
         PushKind::Disconnection => Some(Push::Disconnected),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_server_wraps_the_error_of_a_command_in_a_script() {
+        let call = "Error running script (call to f_6b1bf4): @user_script:1: ";
+        for (told, code) in [
+            ("@user_script: 1: -READONLY You can't write", "READONLY"),
+            ("@user_script: 3: -OOM command not allowed", "OOM"),
+            ("WRONGTYPE Operation against a key", "WRONGTYPE"),
+            ("something else", "ERR"),
+        ] {
+            assert_eq!(inner_code("ERR", &format!("{call}{told}")), code);
+        }
+        assert_eq!(inner_code("BUSY", ": OOM "), "BUSY");
     }
 }
