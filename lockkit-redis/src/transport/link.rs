@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::live::Live;
-use super::{Failure, Locate, Push, Request, Server, driver};
+use super::{Address, Failure, Locate, Push, Request, Server, driver};
 use crate::descriptor::DRIVER;
 use crate::error::translated;
 
@@ -38,9 +38,9 @@ impl Settings {
 pub(crate) enum Arrival {
     /// There was none before.
     First,
-    /// To the same server process: what it knew it still knows.
+    /// To the same master: what it knew it still knows.
     Again,
-    /// To another one, which may know less.
+    /// To another one, or to one that was none in between, which may know less.
     Elsewhere,
 }
 
@@ -59,6 +59,9 @@ pub(crate) trait Ears: fmt::Debug + Send + Sync {
 
     /// Messages may have been lost: there was a gap in hearing.
     fn missed(&self);
+
+    /// The link is down.
+    fn lost(&self) {}
 
     /// The link is up.
     fn connected(&self, arrival: Arrival);
@@ -116,6 +119,8 @@ enum State {
 pub(crate) struct Link(Arc<Shared>);
 
 struct Shared {
+    /// Rings when another connection must be made, however good this one looks.
+    anew: Notify,
     locate: Arc<dyn Locate>,
     ears: Arc<dyn Ears>,
     settings: Settings,
@@ -130,6 +135,7 @@ impl Link {
         settings: Settings,
     ) -> Result<Self> {
         let link = Self(Arc::new(Shared {
+            anew: Notify::new(),
             locate,
             ears,
             settings,
@@ -179,7 +185,17 @@ impl Link {
         }
     }
 
-    /// Ends the link. Requests under way fail.
+    /// Connects anew, wherever the server is now.
+    pub(crate) fn connect_anew(&self) {
+        self.0.anew.notify_one();
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(&*self.0.state.borrow(), State::Closed)
+    }
+
+    /// Ends the link.
     pub(crate) fn close(&self) {
         self.0.state.send_replace(State::Closed);
     }
@@ -202,6 +218,7 @@ impl fmt::Debug for Link {
 /// A connection, and what tells about it.
 struct Connection {
     live: Arc<Live>,
+    address: Address,
     doubt: Arc<Doubt>,
     moves: Option<watch::Receiver<u64>>,
 }
@@ -253,7 +270,12 @@ impl Shared {
                 Err(failure) => return Err(context(translated(failure))),
             }
         }
-        Ok(Connection { live, doubt, moves })
+        Ok(Connection {
+            live,
+            address: endpoint.address,
+            doubt,
+            moves,
+        })
     }
 
     /// Watches over a connection, and makes another one when it has to.
@@ -266,13 +288,14 @@ impl Shared {
             if !self.set(State::Down(None)) {
                 return;
             }
+            self.ears.lost();
             let old = current.live.server.clone();
             drop(current);
             current = tokio::select! {
                 () = self.closed() => return,
                 again = self.connect_again(&old) => again,
             };
-            let arrival = if old.run_id == current.live.server.run_id {
+            let arrival = if old.reign == current.live.server.reign {
                 Arrival::Again
             } else {
                 Arrival::Elsewhere
@@ -304,15 +327,31 @@ impl Shared {
             tokio::select! {
                 () = connection.doubt.ring.notified() => {}
                 () = sleep(self.settings.heartbeat) => {}
-                () = changed(&mut connection.moves) => return,
+                () = self.anew.notified() => return,
+                () = changed(&mut connection.moves) => {
+                    if self.has_moved(connection).await {
+                        return;
+                    }
+                    continue;
+                }
             }
             if connection.doubt.sure.load(Ordering::Acquire) {
                 return;
             }
-            let ping = connection.live.send(&Request::new("PING")).await;
-            if let Err(Failure::Broken(_) | Failure::Silent(_)) = ping {
+            if !connection.live.is_well().await {
                 return;
             }
+        }
+    }
+
+    /// Whether the server is elsewhere now. What was heard may be old news: then the connection is
+    /// kept, for requests are on their way on it.
+    async fn has_moved(&self, connection: &Connection) -> bool {
+        match self.locate.locate().await {
+            Ok(endpoint) if endpoint.address == connection.address => {
+                !(connection.live.server.is_reign_told && connection.live.is_well().await)
+            }
+            _ => true,
         }
     }
 
@@ -350,6 +389,6 @@ fn too_slow() -> Error {
     .on(DRIVER)
 }
 
-fn closed() -> Error {
+pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "this backend was closed").on(DRIVER)
 }

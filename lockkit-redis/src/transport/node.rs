@@ -43,15 +43,32 @@ impl Node {
 
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
-        if lane == Lane::Work {
+        if lane == Lane::Work || self.work.is_closed() {
             return self.work.live().await;
         }
         let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
-        match self.renewals.get_or_try_init(open).await {
-            Ok(link) => link.live().await,
+        let Ok(link) = self.renewals.get_or_try_init(open).await else {
             // One lane is better than none.
-            Err(_) => self.work.live().await,
+            return self.work.live().await;
+        };
+        if self.work.is_closed() {
+            link.close();
         }
+        let live = link.live().await?;
+        match self.work.if_up() {
+            // An old master that knows nothing of a failover would confirm what nobody else
+            // believes in any more.
+            Some(work) if work.server.differs_from(&live.server) => {
+                link.connect_anew();
+                Ok(work)
+            }
+            _ => Ok(live),
+        }
+    }
+
+    /// The connection for requests, if it is up at this moment.
+    pub(crate) fn if_up(&self) -> Option<Arc<Live>> {
+        self.work.if_up()
     }
 
     /// Runs a script.
@@ -69,5 +86,6 @@ impl Node {
         if let Some(link) = self.renewals.get() {
             link.close();
         }
+        self.locate.close();
     }
 }

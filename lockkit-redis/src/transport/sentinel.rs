@@ -49,12 +49,13 @@ impl Sentinels {
         }
     }
 
-    /// Listens to a sentinel from now on. Without it a failover is noticed as well, only later.
-    async fn listen(&self) {
+    /// Listens to a sentinel from now on, first to this one. Without it a failover is noticed as
+    /// well, only later.
+    async fn listen(&self, first: usize) {
         let open = || {
             let nearest = Nearest {
                 endpoints: self.endpoints.clone(),
-                next: AtomicUsize::new(0),
+                next: AtomicUsize::new(first),
             };
             let ears = SwitchEars {
                 service: self.service.clone(),
@@ -90,17 +91,13 @@ impl Locate for Sentinels {
         let mut last = None;
         let mut known = false;
         // From another one each time, so that one that is behind does not mislead for ever.
-        let first = rand::random_range(0..self.endpoints.len());
-        for sentinel in self
-            .endpoints
-            .iter()
-            .cycle()
-            .skip(first)
-            .take(self.endpoints.len())
-        {
+        let count = self.endpoints.len();
+        let first = rand::random_range(0..count);
+        for at in (first..first + count).map(|at| at % count) {
+            let sentinel = &self.endpoints[at];
             match self.ask(sentinel).await {
                 Ok(Some(master)) => {
-                    self.listen().await;
+                    self.listen(at).await;
                     return Ok(master);
                 }
                 Ok(None) => known = true,
@@ -130,6 +127,12 @@ impl Locate for Sentinels {
 
     fn moves(&self) -> Option<watch::Receiver<u64>> {
         Some(self.moves.subscribe())
+    }
+
+    fn close(&self) {
+        if let Some(listening) = self.listening.get() {
+            listening.close();
+        }
     }
 
     fn address(&self) -> String {
@@ -182,7 +185,12 @@ impl Ears for SwitchEars {
 
     fn missed(&self) {}
 
-    fn connected(&self, _: Arrival) {}
+    /// A failover may have passed unheard.
+    fn connected(&self, arrival: Arrival) {
+        if arrival != Arrival::First {
+            self.moves.send_modify(|moves| *moves += 1);
+        }
+    }
 
     fn deaf(&self, _: &Failure) {}
 }
