@@ -6,9 +6,11 @@ mod guard;
 mod machine;
 mod memory;
 mod peer;
+mod redis;
 mod report;
 mod sqlite;
 mod statistics;
+mod watched;
 
 use std::path::PathBuf;
 
@@ -24,6 +26,16 @@ enum Bench {
     Core(Options),
     /// Locks in an SQLite file, and the `lockkit` command.
     Sqlite(Options),
+    /// Locks in a Redis server.
+    Redis {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        drivers: redis::Drivers,
+        /// How often each subject runs; 5, or once in a smoke run.
+        #[arg(long)]
+        rounds: Option<usize>,
+    },
     /// A part that needs a process of its own.
     #[command(hide = true, subcommand)]
     Part(Part),
@@ -55,6 +67,16 @@ fn main() -> Result<()> {
         Bench::Sqlite(Options { quick, out }) => {
             let mut report = Report::new("sqlite", quick, &out)?;
             sqlite::measure(&mut report)?;
+            report.write()
+        }
+        Bench::Redis {
+            options: Options { quick, out },
+            drivers,
+            rounds,
+        } => {
+            let mut report = Report::new("redis", quick, &out)?;
+            let rounds = rounds.unwrap_or_else(|| report.pick(5, 1));
+            redis::measure(&mut report, drivers, rounds)?;
             report.write()
         }
         Bench::Part(Part::Holds { count }) => memory::holds::part(count),

@@ -1,9 +1,9 @@
-//! This program again, in a process of its own.
+//! Another process: this program again, or a driver of other lock libraries.
 
 use std::env;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -24,22 +24,27 @@ pub(crate) struct Peer {
 impl Peer {
     /// Starts the hidden sub-command `part` with these arguments.
     pub(crate) fn start<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let mut child = Command::new(env::current_exe()?)
-            .arg("part")
-            .args(args)
+        let mut command = Command::new(env::current_exe()?);
+        command.arg("part").args(args);
+        Self::spawn(&mut command)
+    }
+
+    /// Starts a program. What it writes to its standard error is an answer too if that is piped.
+    pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .spawn()?;
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         let orders = child.stdin.take().context("the pipe was asked for")?;
-        let output = BufReader::new(child.stdout.take().context("the pipe was asked for")?);
         let (sender, answers) = channel();
-        thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
+        if let Some(errors) = child.stderr.take() {
+            pass_on(errors, sender.clone());
+        }
+        pass_on(
+            child.stdout.take().context("the pipe was asked for")?,
+            sender,
+        );
         Ok(Self {
             child,
             orders,
@@ -64,6 +69,11 @@ impl Peer {
         self.answers.try_recv().ok()
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it by SIGKILL and does not wait for it.
     pub(crate) fn kill(&mut self) -> Result<()> {
         Ok(self.child.kill()?)
@@ -76,4 +86,14 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends each line on from a thread of its own.
+fn pass_on(output: impl Read + Send + 'static, sender: Sender<String>) {
+    thread::spawn(move || {
+        BufReader::new(output)
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| sender.send(line))
+    });
 }

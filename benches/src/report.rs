@@ -15,7 +15,7 @@ use crate::statistics::median;
 struct Row {
     suite: &'static str,
     workload: &'static str,
-    subject: &'static str,
+    subject: String,
     metric: &'static str,
     unit: &'static str,
     samples: usize,
@@ -31,8 +31,33 @@ struct Bar {
     what: &'static str,
     unit: &'static str,
     value: f64,
-    at_most: f64,
+    #[serde(flatten)]
+    limit: Limit,
     ok: bool,
+}
+
+/// On which side of the bar a value must stay.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Limit {
+    fn allows(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(limit) => value <= limit,
+            Self::AtLeast(limit) => value >= limit,
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::AtMost(limit) => format!("<= {}", number(limit)),
+            Self::AtLeast(limit) => format!(">= {}", number(limit)),
+        }
+    }
 }
 
 /// What one run has found.
@@ -76,7 +101,7 @@ impl Report {
     pub(crate) fn row(
         &mut self,
         workload: &'static str,
-        subject: &'static str,
+        subject: &str,
         (metric, unit): (&'static str, &'static str),
         samples: &[f64],
     ) -> f64 {
@@ -84,7 +109,7 @@ impl Report {
         self.rows.push(Row {
             suite: self.suite,
             workload,
-            subject,
+            subject: subject.to_owned(),
             metric,
             unit,
             samples: samples.len(),
@@ -95,21 +120,42 @@ impl Report {
         median
     }
 
-    /// Holds a value against its bar.
+    /// Holds a value against a bar that it must not exceed.
     pub(crate) fn bar(
+        &mut self,
+        workload: &'static str,
+        what: (&'static str, &'static str),
+        value: f64,
+        at_most: f64,
+    ) {
+        self.hold(workload, what, value, Limit::AtMost(at_most));
+    }
+
+    /// Holds a value against a bar that it must reach.
+    pub(crate) fn bar_at_least(
+        &mut self,
+        workload: &'static str,
+        what: (&'static str, &'static str),
+        value: f64,
+        at_least: f64,
+    ) {
+        self.hold(workload, what, value, Limit::AtLeast(at_least));
+    }
+
+    fn hold(
         &mut self,
         workload: &'static str,
         (what, unit): (&'static str, &'static str),
         value: f64,
-        at_most: f64,
+        limit: Limit,
     ) {
         self.bars.push(Bar {
             workload,
             what,
             unit,
             value,
-            at_most,
-            ok: value <= at_most,
+            limit,
+            ok: limit.allows(value),
         });
     }
 
@@ -129,29 +175,13 @@ impl Report {
         if self.quick {
             text.push_str("A smoke run: too short for its figures to mean anything.\n");
         }
-        writeln!(
-            text,
-            "\n{:<22} {:<26} {:<20} {:>6} {:>7} {:>10} {:>10} {:>10}",
-            "workload", "subject", "metric", "unit", "samples", "median", "min", "max"
-        )?;
-        for row in &self.rows {
-            writeln!(
-                text,
-                "{:<22} {:<26} {:<20} {:>6} {:>7} {:>10} {:>10} {:>10}",
-                row.workload,
-                row.subject,
-                row.metric,
-                row.unit,
-                row.samples,
-                number(row.median),
-                number(row.min),
-                number(row.max)
-            )?;
+        for workload in self.workloads() {
+            self.block(&mut text, workload)?;
         }
         writeln!(
             text,
             "\n{:<22} {:<40} {:>6} {:>10} {:>10}",
-            "bar", "", "unit", "value", "at most"
+            "bar", "", "unit", "value", "limit"
         )?;
         for bar in &self.bars {
             writeln!(
@@ -161,11 +191,70 @@ impl Report {
                 bar.what,
                 bar.unit,
                 number(bar.value),
-                number(bar.at_most),
+                bar.limit.words(),
                 if bar.ok { "ok" } else { "MISSED" }
             )?;
         }
         Ok(text)
+    }
+
+    /// Each workload once, in the order of the rows.
+    fn workloads(&self) -> Vec<&'static str> {
+        let mut workloads: Vec<_> = self.rows.iter().map(|row| row.workload).collect();
+        workloads.dedup();
+        workloads
+    }
+
+    /// A line for each subject and a column for each metric: the median, and how far the samples
+    /// lie from it in percent, half their range.
+    fn block(&self, text: &mut String, workload: &str) -> Result<()> {
+        let rows: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.workload == workload)
+            .collect();
+        let mut metrics = Vec::new();
+        let mut subjects = Vec::new();
+        for row in &rows {
+            push_new(&mut metrics, (row.metric, row.unit));
+            push_new(&mut subjects, row.subject.as_str());
+        }
+        write!(text, "\n{workload:<26}")?;
+        for (metric, unit) in &metrics {
+            write!(text, " {:>COLUMN$}", format!("{metric}, {unit}"))?;
+        }
+        for subject in subjects {
+            write!(text, "\n  {subject:<24}")?;
+            for metric in &metrics {
+                let matches =
+                    |row: &&&Row| row.subject == subject && (row.metric, row.unit) == *metric;
+                let cell = rows.iter().find(matches).map(|row| row.cell());
+                write!(text, " {:>COLUMN$}", cell.unwrap_or_default())?;
+            }
+        }
+        text.push('\n');
+        Ok(())
+    }
+}
+
+/// Wide enough for most metrics with their units.
+const COLUMN: usize = 16;
+
+impl Row {
+    fn cell(&self) -> String {
+        let spread = (self.max - self.min) / 2.0 / self.median * 100.0;
+        let spread = if spread > 0.0 {
+            format!(" ~{spread:.0}%")
+        } else {
+            String::new()
+        };
+        format!("{}{spread}", number(self.median))
+    }
+}
+
+fn push_new<T: PartialEq>(list: &mut Vec<T>, new: T) {
+    if !list.contains(&new) {
+        list.push(new);
     }
 }
 

@@ -53,8 +53,17 @@ impl Locker {
     /// [`ErrorKind::InvalidConfig`](crate::ErrorKind::InvalidConfig) outside a tokio runtime, [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if an
     /// option is out of range.
     pub fn with_options(backend: impl Backend, options: LockerOptions) -> Result<Self> {
+        Self::with_backend(Arc::new(backend), options)
+    }
+
+    /// The same for a backend that is chosen while the program runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_options`](Self::with_options).
+    pub fn with_backend(backend: Arc<dyn Backend>, options: LockerOptions) -> Result<Self> {
         Ok(Self {
-            core: Core::new(Arc::new(backend), options)?,
+            core: Core::new(backend, options)?,
         })
     }
 

@@ -19,6 +19,7 @@ use crate::descriptor::{DESCRIPTOR, DRIVER};
 use crate::mode::check;
 use crate::shared::Shared;
 use crate::ticket::RedisTicket;
+use crate::transport::Lane;
 
 /// Locks on a Redis server. See the [crate] for what it promises.
 pub struct Redis {
@@ -104,7 +105,7 @@ impl Backend for Redis {
     }
 
     async fn renew(&self, ids: &[HoldId]) -> Vec<Renewal> {
-        self.shared.renew(ids).await
+        self.shared.renew(Lane::Renewals, ids).await
     }
 
     async fn release(&self, ids: &[HoldId]) -> Vec<Result<Released>> {
@@ -143,11 +144,20 @@ impl Backend for Redis {
         for claim in claims {
             self.check(claim)?;
         }
-        self.shared.attempt_all(claims).await
+        let together = self.shared.attempt_all(claims).await?;
+        if matches!(together, Together::Held(_)) {
+            let ids: Vec<HoldId> = claims.iter().map(Claim::id).collect();
+            self.shared.replicate(&ids).await?;
+        }
+        Ok(together)
     }
 
     async fn convert(&self, id: &HoldId, mode: Mode) -> Result<Converted> {
-        self.shared.convert(id, mode).await
+        let converted = self.shared.convert(id, mode).await?;
+        if matches!((converted, mode), (Converted::Done(_), Mode::Exclusive)) {
+            self.shared.replicate(std::slice::from_ref(id)).await?;
+        }
+        Ok(converted)
     }
 
     async fn request_release(&self, resource: &Resource) -> Result<usize> {

@@ -37,6 +37,8 @@ pub(crate) enum Topology {
     },
     /// A cluster, found by asking any of these nodes.
     Cluster(Vec<Endpoint>),
+    /// Several that know nothing of each other, for RedLock.
+    Independent(Vec<Endpoint>),
 }
 
 /// What may stand behind the `?`.
@@ -63,6 +65,9 @@ pub(crate) struct Options {
     pub(crate) replicas: u32,
     #[serde(deserialize_with = "strategy")]
     pub(crate) strategy: Strategy,
+    /// The longest lease that any client takes; of RedLock only.
+    #[serde(deserialize_with = "max_lease")]
+    pub(crate) max_lease: Option<Duration>,
     /// A file with the password.
     password_file: Option<PathBuf>,
     /// Who signed the server's certificate, as a PEM file.
@@ -94,6 +99,7 @@ impl Default for Options {
             allow_eviction: false,
             replicas: 0,
             strategy: Strategy::Direct,
+            max_lease: None,
             password_file: None,
             ca: None,
             cert: None,
@@ -172,8 +178,20 @@ impl Config {
                 }
                 Topology::Cluster(nodes)
             }
+            "redlock" | "rediss+redlock" => {
+                let addresses = authority.addresses(PORT, scheme.starts_with("rediss"))?;
+                let nodes = addresses
+                    .into_iter()
+                    .map(|address| authority.endpoint(address, &options, true));
+                Topology::Independent(nodes.collect::<Result<_>>()?)
+            }
             _ => return Err(invalid("not a Redis URL; write redis://HOST:PORT")),
         };
+        if options.max_lease.is_some() && !matches!(topology, Topology::Independent(_)) {
+            return Err(invalid(
+                "`max_lease` is an option of redlock:// only; leave it away",
+            ));
+        }
         Ok(Self { topology, options })
     }
 }
@@ -417,6 +435,14 @@ fn duration<'de, D: Deserializer<'de>>(
                 humantime::format_duration(most),
             ))
         })
+}
+
+fn max_lease<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::Error> {
+    let (least, most) = (
+        Duration::from_millis(100),
+        Duration::from_secs(24 * 60 * 60),
+    );
+    duration(value, "max_lease", least, most).map(Some)
 }
 
 fn yes<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {

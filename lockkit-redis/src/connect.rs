@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockkit_core::{Descriptor, Error, FenceClass, Guarantee, Result};
 
-use crate::config::{Config, Options, Topology, invalid};
+use crate::config::{Config, Options, Strategy, Topology, invalid};
 use crate::descriptor::DESCRIPTOR;
 use crate::inbox::Inbox;
 use crate::key::Prefix;
@@ -14,6 +14,16 @@ use crate::transport::{Cluster, Fixed, Locate, Node, Route, Sentinels, Server};
 
 /// Connects, and looks whether the server is fit for locks.
 pub(crate) async fn connect(config: Config) -> Result<(Shared, Descriptor)> {
+    if config.options.strategy == Strategy::Simple {
+        let message = "`strategy=simple` is a backend of its own; connect by `lockkit_redis::connect` \
+                       or `Simple::connect`, or leave it away";
+        return Err(invalid(message));
+    }
+    open(config).await
+}
+
+/// The same for any strategy.
+pub(crate) async fn open(config: Config) -> Result<(Shared, Descriptor)> {
     let Config { topology, options } = config;
     let prefix = Prefix::new(options.prefix.clone());
     let (route, inbox) = match topology {
@@ -34,6 +44,10 @@ pub(crate) async fn connect(config: Config) -> Result<(Shared, Descriptor)> {
             let client = inbox.client();
             let cluster = Cluster::open(seeds, prefix.clone(), ears, client, settings).await?;
             (Route::Several(cluster), inbox)
+        }
+        Topology::Independent(_) => {
+            let message = "redlock:// is a backend of its own; connect with Redlock::connect";
+            return Err(invalid(message));
         }
     };
     let mut descriptor = DESCRIPTOR.clone();
@@ -61,14 +75,16 @@ async fn one(
     prefix: &Prefix,
     options: &Options,
 ) -> Result<(Route, Arc<Inbox>)> {
-    let inbox = Arc::new(Inbox::new(|client| Some(prefix.inbox(None, client))));
+    let hears = options.strategy == Strategy::Direct;
+    let channel = |client: &str| hears.then(|| prefix.inbox(None, client));
+    let inbox = Arc::new(Inbox::new(channel));
     let node = Node::open(locate, Arc::<Inbox>::clone(&inbox), options.settings()).await?;
     Ok((Route::One(node), inbox))
 }
 
 /// A server that throws keys away when its memory is full throws locks away first: they are the keys
 /// with an expiry.
-fn check_eviction(server: &Server, options: &Options) -> Result<()> {
+pub(crate) fn check_eviction(server: &Server, options: &Options) -> Result<()> {
     let policy = server.info("maxmemory_policy").unwrap_or("noeviction");
     let limited = server.info("maxmemory").is_some_and(|most| most != "0");
     if options.allow_eviction || !limited || policy == "noeviction" {

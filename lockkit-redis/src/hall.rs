@@ -68,7 +68,7 @@ impl Shared {
     }
 
     /// Renews holds and places in line, also before latches, many at a time.
-    pub(crate) async fn renew_halls(&self, ids: &[&HoldId]) -> Vec<Renewal> {
+    pub(crate) async fn renew_halls(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
         let batches = self.batches(ids).into_iter().map(|batch| async move {
             let keys = batch.iter().flat_map(|&at| {
                 let keys = self.prefix.keys(ids[at].resource());
@@ -76,7 +76,9 @@ impl Shared {
             });
             let keys: Vec<String> = keys.collect();
             let script = &self.scripts.renew;
-            let renewals = self.renew_batch(script, true, &keys, &batch, ids).await;
+            let renewals = self
+                .renew_batch(lane, script, true, &keys, &batch, ids)
+                .await;
             (batch, renewals)
         });
         in_order(ids.len(), futures_util::future::join_all(batches).await)

@@ -4,14 +4,14 @@ use crc::{CRC_16_XMODEM, Crc};
 use lockkit_core::Resource;
 
 /// How names are hashed, by us into buckets and by a cluster into slots.
-const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+pub(crate) const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
 /// How many slots a cluster has.
 pub(crate) const SLOTS: u16 = 16_384;
 
 /// A group of names that share a fence counter and, in a cluster, a slot: so there are few counters,
 /// and several names can be handled in one step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Bucket(u8);
 
 impl Bucket {

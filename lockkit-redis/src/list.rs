@@ -21,21 +21,7 @@ const AT_ONCE: usize = 64;
 impl Shared {
     /// See [`Backend::list`](lockkit_core::Backend::list).
     pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<Snapshot>> {
-        let beginning = match prefix {
-            "" => String::new(),
-            prefix => match LockName::new(prefix) {
-                // Encoding goes byte by byte, so the encoded prefix begins every encoded name.
-                Ok(prefix) => prefix.encoded().to_string(),
-                // Longer than any name: nothing begins with it.
-                Err(_) => return Ok(Vec::new()),
-            },
-        };
-        let pattern = self.prefix.pattern(&format!("*/{beginning}"));
-        let mut resources = BTreeSet::new();
-        for live in self.route.all().await? {
-            self.scan(&live, &pattern, &mut resources).await?;
-        }
-        resources.retain(|resource| resource.name().as_str().starts_with(prefix));
+        let resources = self.resources("*", prefix).await?;
         let mut snapshots = Vec::with_capacity(resources.len());
         let looks = iter(resources).map(|resource| async move { self.inspect(&resource).await });
         let mut looks = pin!(looks.buffered(AT_ONCE));
@@ -44,6 +30,26 @@ impl Shared {
         }
         snapshots.retain(|snapshot| !snapshot.is_idle());
         Ok(snapshots)
+    }
+
+    /// The resources of a kind, `*` for all, whose name begins with `prefix` and that have a key.
+    pub(crate) async fn resources(&self, kind: &str, prefix: &str) -> Result<BTreeSet<Resource>> {
+        let beginning = match prefix {
+            "" => String::new(),
+            prefix => match LockName::new(prefix) {
+                // Encoding goes byte by byte, so the encoded prefix begins every encoded name.
+                Ok(prefix) => prefix.encoded().to_string(),
+                // Longer than any name: nothing begins with it.
+                Err(_) => return Ok(BTreeSet::new()),
+            },
+        };
+        let pattern = self.prefix.pattern(&format!("{kind}/{beginning}"));
+        let mut resources = BTreeSet::new();
+        for live in self.route.all().await? {
+            self.scan(&live, &pattern, &mut resources).await?;
+        }
+        resources.retain(|resource| resource.name().as_str().starts_with(prefix));
+        Ok(resources)
     }
 
     /// Finds the resources that have a key like this.

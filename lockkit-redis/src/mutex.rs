@@ -83,14 +83,14 @@ impl Shared {
     }
 
     /// Renews holds of mutexes, many at a time.
-    pub(crate) async fn renew_mutexes(&self, ids: &[&HoldId]) -> Vec<Renewal> {
+    pub(crate) async fn renew_mutexes(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
         let batches = self.batches(ids).into_iter().map(|batch| async move {
             let keys: Vec<String> = batch
                 .iter()
                 .map(|&at| self.prefix.keys(ids[at].resource()).main())
                 .collect();
             let renewals = self
-                .renew_batch(&self.scripts.mutex_renew, false, &keys, &batch, ids)
+                .renew_batch(lane, &self.scripts.mutex_renew, false, &keys, &batch, ids)
                 .await;
             (batch, renewals)
         });
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     /// Renews places in line for mutexes.
-    pub(crate) async fn renew_mutex_places(&self, ids: &[&HoldId]) -> Vec<Renewal> {
+    pub(crate) async fn renew_mutex_places(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
         let batches = self.batches(ids).into_iter().map(|batch| async move {
             let keys = batch.iter().flat_map(|&at| {
                 let keys = self.prefix.keys(ids[at].resource());
@@ -106,7 +106,14 @@ impl Shared {
             });
             let keys: Vec<String> = keys.collect();
             let renewals = self
-                .renew_batch(&self.scripts.mutex_renew_places, true, &keys, &batch, ids)
+                .renew_batch(
+                    lane,
+                    &self.scripts.mutex_renew_places,
+                    true,
+                    &keys,
+                    &batch,
+                    ids,
+                )
                 .await;
             (batch, renewals)
         });

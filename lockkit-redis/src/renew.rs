@@ -4,37 +4,38 @@ use lockkit_core::{HoldId, Primitive, Renewal};
 
 use crate::error::odd;
 use crate::shared::Shared;
+use crate::transport::Lane;
 
 /// Answers of one part of what was asked, and where in the whole they belong.
 pub(crate) type Answered = (Vec<usize>, Vec<Renewal>);
 
 impl Shared {
     /// See [`Backend::renew`](lockkit_core::Backend::renew).
-    pub(crate) async fn renew(&self, ids: &[HoldId]) -> Vec<Renewal> {
+    pub(crate) async fn renew(&self, lane: Lane, ids: &[HoldId]) -> Vec<Renewal> {
         let is_mutex = |at: &usize| ids[*at].resource().primitive() == Primitive::Mutex;
         let (mutexes, halls): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_mutex);
         let (mutex_ids, hall_ids) = (pick(&mutexes, |at| &ids[at]), pick(&halls, |at| &ids[at]));
         let (of_mutexes, of_halls) = futures_util::join!(
-            self.renew_all_mutexes(&mutex_ids),
-            self.renew_halls(&hall_ids)
+            self.renew_all_mutexes(lane, &mutex_ids),
+            self.renew_halls(lane, &hall_ids)
         );
         in_order(ids.len(), vec![(mutexes, of_mutexes), (halls, of_halls)])
     }
 
-    async fn renew_all_mutexes(&self, ids: &[&HoldId]) -> Vec<Renewal> {
+    async fn renew_all_mutexes(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
         let is_place = |at: &usize| self.inbox.standing(ids[*at].attempt()).is_some();
         let (places, holds): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_place);
         let (place_ids, hold_ids) = (pick(&places, |at| ids[at]), pick(&holds, |at| ids[at]));
         let (of_places, mut of_holds) = futures_util::join!(
-            self.renew_mutex_places(&place_ids),
-            self.renew_mutexes(&hold_ids)
+            self.renew_mutex_places(lane, &place_ids),
+            self.renew_mutexes(lane, &hold_ids)
         );
         // What is no hold may still be a place of a claim that nobody waits for at the moment.
         let is_gone = |at: &usize| matches!(of_holds[*at], Renewal::Gone);
         let gone: Vec<usize> = (0..of_holds.len()).filter(is_gone).collect();
         if !gone.is_empty() {
             let gone_ids = pick(&gone, |at| hold_ids[at]);
-            let again = self.renew_mutex_places(&gone_ids).await;
+            let again = self.renew_mutex_places(lane, &gone_ids).await;
             for (at, renewal) in gone.into_iter().zip(again) {
                 of_holds[at] = renewal;
             }

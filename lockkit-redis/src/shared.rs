@@ -80,6 +80,7 @@ impl Shared {
     /// gone.
     pub(crate) async fn renew_batch(
         &self,
+        lane: Lane,
         script: &Script,
         stamped: bool,
         keys: &[String],
@@ -94,7 +95,7 @@ impl Shared {
         let args: Vec<Arg<'_>> = args.chain(attempts.iter().map(Arg::from)).collect();
         // Else an operator could not reach the holder any more where its slot has moved.
         self.route.keep_listening(bucket);
-        let reply = self.eval(Lane::Renewals, script, keys, &args, bucket).await;
+        let reply = self.eval(lane, script, keys, &args, bucket).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {

@@ -37,6 +37,16 @@ impl RedisTicket {
         let asked = std::mem::replace(&mut self.asked, true);
         self.shared.attempt(&self.claim, asked, sent_at).await
     }
+
+    async fn held(&self, granted: Granted) -> Result<Attempt> {
+        self.shared.replicate(&[self.claim.id()]).await?;
+        Ok(Attempt::Held(Grant {
+            fence: granted.fence,
+            sent_at: granted.sent_at,
+            ttl: self.claim.ttl,
+            segment: granted.segment,
+        }))
+    }
 }
 
 #[async_trait]
@@ -52,21 +62,18 @@ impl Ticket for RedisTicket {
         // One that is over may be an old one, late; the server knows.
         let is_over = |granted: &Granted| granted.sent_at + self.claim.ttl <= Clock::Boot.now();
         if let Some(granted) = pushed.filter(|granted| !is_over(granted)) {
-            return Ok(Attempt::Held(Grant {
-                fence: granted.fence,
-                sent_at: granted.sent_at,
-                ttl: self.claim.ttl,
-                segment: granted.segment,
-            }));
+            return self.held(granted).await;
         }
         let sent_at = Clock::Boot.now();
         match self.ask(sent_at).await? {
-            Answer::Held { fence, segment } => Ok(Attempt::Held(Grant {
-                fence,
-                sent_at,
-                ttl: self.claim.ttl,
-                segment,
-            })),
+            Answer::Held { fence, segment } => {
+                let granted = Granted {
+                    fence,
+                    segment,
+                    sent_at,
+                };
+                self.held(granted).await
+            }
             Answer::Busy(left) => {
                 if let Some(standing) = &self.standing {
                     standing.found_waiting(sent_at);

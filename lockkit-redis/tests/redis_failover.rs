@@ -119,6 +119,30 @@ async fn fences_rise_when_an_old_master_is_back_without_what_its_successor_did()
     first.close().await.unwrap();
 }
 
+/// The first thing that a client asks of a new master need not be a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fences_rise_where_a_new_master_is_asked_for_something_else_first() {
+    let (one, other) = pair();
+    let first = client(&one.url(), LEASE).await;
+    let kept = first.mutex("m").lock().await.unwrap();
+    in_step(&one, &other).await;
+    other.pause().unwrap();
+    cli(&one, &["CLIENT", "KILL", "TYPE", "replica"]);
+    let id = kept.id().clone();
+    let_go(kept).await;
+    let unheard = first.mutex("m").lock().await.unwrap();
+    drop(one);
+    other.resume().unwrap();
+    cli(&other, &["REPLICAOF", "NO", "ONE"]);
+
+    let second = client(&other.url(), LEASE).await;
+    assert!(second.mutex("m").try_lock().await.unwrap().is_none());
+    second.release(&id).await.unwrap();
+    let next = second.mutex("m").lock().await.unwrap();
+    assert!(next.fence() > unheard.fence());
+    let_go(next).await;
+}
+
 /// Its master passes on what it publishes, also that which reached nobody there and was then given
 /// to somebody else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -151,7 +175,8 @@ async fn a_grant_that_is_heard_at_a_replica_is_not_believed() {
     sleep(Duration::from_millis(500)).await;
     assert!(!first.is_finished(), "it took what was given to another");
     first.abort();
-    register.leave(second).await;
+    let second = register.leave(second).await;
+    let_go(second).await;
 }
 
 /// Replication is asynchronous: a failover may lose a lock that was just granted, and then there are

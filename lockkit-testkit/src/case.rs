@@ -84,6 +84,11 @@ pub enum Need {
     Fair,
     /// Fencing tokens: a [`FenceClass`] other than `None`.
     Fences,
+    /// A line: those who wait are known to the service, and told when it is worth asking again. Unless
+    /// [`Harness::lacks`] says otherwise.
+    Line,
+    /// A way to ask holders to let go, unless [`Harness::lacks`] says otherwise.
+    Revocation,
     /// Child processes that reach the same service: [`Harness::url`].
     Processes,
     /// The real clock.
@@ -95,7 +100,11 @@ impl Need {
     #[must_use]
     pub fn met_by(self, harness: &dyn Harness) -> bool {
         let descriptor = harness.descriptor();
+        if harness.lacks().contains(&self) {
+            return false;
+        }
         match self {
+            Self::Line | Self::Revocation => true,
             Self::Mutex => descriptor.supports(Primitive::Mutex),
             Self::ReadWrite => descriptor.supports(Primitive::ReadWrite),
             Self::Semaphore => descriptor.supports(Primitive::Semaphore),
@@ -119,6 +128,8 @@ impl Need {
             Self::Segmented => "no segmented lock",
             Self::Fair => "no fair order",
             Self::Fences => "no fences",
+            Self::Line => "no line",
+            Self::Revocation => "no way to reach a holder",
             Self::Processes => "no other processes",
             Self::RealTime => "no real clock",
         }

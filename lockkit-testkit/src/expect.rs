@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::ensure;
 use crate::fixture::{mutex, unlock};
-use crate::{Client, Failure, Fixture, Outcome, Waiting};
+use crate::{Client, Failure, Fixture, Need, Outcome, Waiting};
 
 impl Fixture {
     /// Locks what must be free, or become free soon, and gives it back: the way to see that
@@ -77,10 +77,25 @@ impl Fixture {
     ) -> Outcome<Waiting<T>> {
         let before = client.inspect(resource).await?.waiters.len();
         let call = tokio::spawn(call);
-        let more = |snapshot: &Snapshot| snapshot.waiters.len() > before;
-        self.until_of(client, resource, "one waiter more", more)
-            .await?;
+        self.stand(client, resource, before + 1).await?;
         Ok(Waiting::new(call, self.soon()))
+    }
+
+    /// Returns once so many wait. Where the service does not know that, it gives them a moment in
+    /// which they have most likely found out that they have to.
+    ///
+    /// # Errors
+    ///
+    /// If fewer do within [`soon`](Self::soon).
+    pub async fn stand(&self, client: &Client, resource: &Resource, count: usize) -> Outcome {
+        if !Need::Line.met_by(&**self.harness()) {
+            sleep(Duration::from_millis(50)).await;
+            return Ok(());
+        }
+        let enough = |snapshot: &Snapshot| snapshot.waiters.len() >= count;
+        self.until_of(client, resource, "enough waiters", enough)
+            .await?;
+        Ok(())
     }
 
     /// Waits until the state of a mutex is as it must become.

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockkit_core::{
-    AttemptId, Backend, Claim, Guard, Label, LockName, Locker, LockerOptions, Mode, Notices, Order,
-    Primitive, Resource, Unlocked,
+    AttemptId, Backend, Claim, Fence, Guard, Label, LockName, Locker, LockerOptions, Mode, Notices,
+    Order, Primitive, Resource, Unlocked,
 };
 use tokio::time::{Instant, sleep};
 
 use crate::failure::ensure;
-use crate::{Client, Failure, Harness, History, Outcome, Peer, Time, Wire};
+use crate::{Client, Failure, Harness, History, Need, Outcome, Peer, Time, Wire};
 
 /// The service of one case, and the clients made so far. All are closed when the case has ended,
 /// and then nothing may be left on the service.
@@ -134,7 +134,19 @@ impl Fixture {
     /// A history on the backend's clock.
     #[must_use]
     pub fn history(&self) -> History {
-        History::new(self.harness.descriptor().clock)
+        let history = History::new(self.harness.descriptor().clock);
+        if Need::Fences.met_by(&*self.harness) {
+            history
+        } else {
+            history.without_fences()
+        }
+    }
+
+    /// Whether a grant may carry this fence after one that carried `earlier`: it has to be greater,
+    /// if the backend has fences at all.
+    #[must_use]
+    pub fn rises(&self, earlier: Fence, fence: Fence) -> bool {
+        fence > earlier || !Need::Fences.met_by(&*self.harness)
     }
 
     /// A claim on a mutex as core would make it, for cases about the SPI.

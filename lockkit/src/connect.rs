@@ -26,6 +26,10 @@ const FEATURES: &[(&str, &str)] = &[
 /// | --- | --- | --- |
 /// | `memory:` | a store of its own in this process | always there |
 /// | `memory:NAME` | the store of that name in this process, shared by all who name it | always there |
+/// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | a Redis server; `rediss://` with TLS, `redis+unix:///PATH` by a socket | `redis` |
+/// | `redis+sentinel://HOST[:PORT],…/NAME` | the master that sentinels watch under this name | `redis` |
+/// | `redis+cluster://HOST[:PORT],…` | a Redis cluster, by some of its nodes | `redis` |
+/// | `redlock://HOST[:PORT],HOST[:PORT],HOST[:PORT]` | RedLock over 3, 5, … independent servers | `redis` |
 /// | `sqlite:PATH` | an SQLite file, shared by the processes of one machine | `sqlite` |
 ///
 /// # Errors
@@ -74,8 +78,8 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
         "memory" => Locker::with_options(memory(rest)?, options),
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
-        | "redis+cluster" | "rediss+cluster" => {
-            Locker::with_options(lockkit_redis::Redis::connect(url).await?, options)
+        | "redis+cluster" | "rediss+cluster" | "redlock" => {
+            Locker::with_backend(lockkit_redis::connect(url).await?.into(), options)
         }
         #[cfg(feature = "sqlite")]
         "sqlite" => Locker::with_options(lockkit_sql::Sqlite::connect(url).await?, options),
@@ -96,6 +100,10 @@ pub fn backends() -> Vec<&'static Descriptor> {
         Memory::descriptor(),
         #[cfg(feature = "redis")]
         lockkit_redis::Redis::descriptor(),
+        #[cfg(feature = "redis")]
+        lockkit_redis::Redlock::descriptor(),
+        #[cfg(feature = "redis")]
+        lockkit_redis::Simple::descriptor(),
         #[cfg(feature = "sqlite")]
         lockkit_sql::Sqlite::descriptor(),
     ]

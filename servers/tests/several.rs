@@ -17,7 +17,7 @@ fn sentinels_replace_a_master_on_demand_and_when_it_is_paused() {
 
 #[test]
 fn a_cluster_moves_slots_with_their_keys_and_replaces_masters() {
-    let cluster = Cluster::start().unwrap();
+    let mut cluster = Cluster::start().unwrap();
     let slot = cluster.slot_of("key").unwrap();
     let master = cluster.master_of(slot).unwrap();
     let other = (0..3).find(|node| *node != master).unwrap();
@@ -33,6 +33,18 @@ fn a_cluster_moves_slots_with_their_keys_and_replaces_masters() {
     let promoted = cluster.fail_over(other).unwrap();
     assert_eq!(cluster.master_of(slot).unwrap(), promoted);
     assert_eq!(cluster.replica_of(promoted).unwrap(), other);
+
+    cluster.nodes_mut()[promoted].kill().unwrap();
+    let again = cluster.await_failover_from(promoted, slot).unwrap();
+    assert_eq!(again, other);
+    cluster.nodes_mut()[promoted].restart().unwrap();
+    cluster.await_ok().unwrap();
+
+    cluster.nodes()[again].pause().unwrap();
+    let last = cluster.await_failover_from(again, slot).unwrap();
+    assert_eq!(last, promoted);
+    cluster.nodes()[again].resume().unwrap();
+    cluster.await_ok().unwrap();
 }
 
 #[test]

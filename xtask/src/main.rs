@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod matrix;
+mod peers;
 mod servers;
 mod steps;
 mod test;

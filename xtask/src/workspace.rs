@@ -27,6 +27,12 @@ impl Workspace {
         Ok(dir.into())
     }
 
+    /// Where this repository is.
+    pub(crate) fn root(&self) -> Result<PathBuf> {
+        let dir = self.0["workspace_root"].as_str().context("no root")?;
+        Ok(dir.into())
+    }
+
     /// The features of one package, without `default`.
     pub(crate) fn features(&self, package: &str) -> Result<Vec<String>> {
         let packages = self.0["packages"].as_array().context("no packages")?;

@@ -8,7 +8,6 @@ mod handover;
 mod kill;
 mod pair;
 mod renewal;
-mod watched;
 
 use anyhow::Result;
 

@@ -10,8 +10,8 @@ use tokio::runtime::Builder;
 
 use super::files::Files;
 use super::floor::open;
-use super::watched::{Beats, Watched};
 use crate::report::Report;
+use crate::watched::{Beats, Watched};
 
 const WORKLOAD: &str = "renewing 10,000 holds";
 const TTL: Duration = Duration::from_secs(6);

@@ -69,35 +69,39 @@ local function write_place(place)
     place.flags, place.mode, place.client, place.stamp, place.label)
 end
 
--- The keys of a hall, from KEYS[first] on: h, x, q, w, z, the fence counter and the server of its
--- bucket. `run` is the process that the server is, once for each connection and bucket, else ''.
-local function open(first, run, inbox)
-  return {
-    h = KEYS[first], x = KEYS[first + 1], q = KEYS[first + 2], w = KEYS[first + 3],
-    z = KEYS[first + 4], fence = KEYS[first + 5], server = KEYS[first + 6],
-    run = run, inbox = inbox,
-  }
-end
-
 -- The next number of the bucket, above whatever was given before, also after data was lost: if another
--- process issued the last one, the counter takes a leap past the clock; if it is gone, a larger one.
+-- master issued the last one, or the counter is gone, it takes a leap; see mutex_hand_over.lua.
 local function next_number(hall)
   local number = call('INCR', hall.fence)
-  if number >= 1e12 and hall.run == '' then
+  if number >= 1e12 and (hall.run == '' or call('GET', hall.server) == hall.run) then
     return number
   end
-  if number < 1e12 then
-    number = now_us() + 67108864
-  elseif call('GET', hall.server) ~= hall.run then
-    number = math.max(number, now_us()) + 1048576
-  else
-    return number
-  end
+  local ahead = now_us() + 67108864
+  number = ahead > number and ahead or number + 1048576
   call('SET', hall.fence, format('%d', number))
   if hall.run ~= '' then
     call('SET', hall.server, hall.run)
   end
   return number
+end
+
+-- The keys of a hall, from KEYS[first] on: h, x, q, w, z, the fence counter and the server of its
+-- bucket. `run` is the master that this is, once for each connection and bucket, else ''.
+local function open(first, run, inbox)
+  local hall = {
+    h = KEYS[first], x = KEYS[first + 1], q = KEYS[first + 2], w = KEYS[first + 3],
+    z = KEYS[first + 4], fence = KEYS[first + 5], server = KEYS[first + 6],
+    run = run, inbox = inbox,
+  }
+  if run ~= '' and call('GET', hall.server) ~= run then
+    -- Before the first number there is nothing to leap over.
+    if call('EXISTS', hall.fence) == 1 then
+      next_number(hall)
+    else
+      call('SET', hall.server, run)
+    end
+  end
+  return hall
 end
 
 -- The fence of a new hold. A reader's is at least the last writer's, below every later one, and the

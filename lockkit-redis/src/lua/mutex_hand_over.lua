@@ -3,8 +3,10 @@
 --
 -- A fence is the next number of the bucket's counter. The counter must stay above whatever was given
 -- before, also after data was lost. So the first request that each connection makes for a bucket
--- says in `run` which process the server is; if another process issued the last number, the counter
--- takes a leap past the clock. A counter that is gone is set to the clock, with a larger leap.
+-- says in `run` which master this is, and since when; if another one issued the last number, or the
+-- counter is gone, it takes a leap: to a minute ahead of the clock, so that of two masters that take
+-- over from the same data the later one leaps further; where a clock is behind, over what can have
+-- been issued and lost.
 local function now_us()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
@@ -12,21 +14,28 @@ end
 
 local function next_number(number, run)
   number = number or call('INCR', KEYS[4])
-  if number >= 1e12 and run == '' then
+  if number >= 1e12 and (run == '' or call('GET', KEYS[5]) == run) then
     return number
   end
-  if number < 1e12 then
-    number = now_us() + 67108864
-  elseif call('GET', KEYS[5]) ~= run then
-    number = math.max(number, now_us()) + 1048576
-  else
-    return number
-  end
+  local ahead = now_us() + 67108864
+  number = ahead > number and ahead or number + 1048576
   call('SET', KEYS[4], string.format('%d', number))
   if run ~= '' then
     call('SET', KEYS[5], run)
   end
   return number
+end
+
+-- Leaps if it has to, also where no number is issued now: this connection will not say again which
+-- master this is.
+local function settle(run)
+  if run == '' or call('GET', KEYS[5]) == run then
+    return
+  elseif call('EXISTS', KEYS[4]) == 1 then
+    next_number(nil, run)
+  else
+    call('SET', KEYS[5], run)
+  end
 end
 
 local function check(value)
@@ -57,29 +66,30 @@ local function place_of(attempt, now)
   return { ttl = ttl, client = client, stamp = stamp, label = label }
 end
 
--- Lets the places end with the last of those that stand aside, now that nobody is in line: who has died
+-- Lets the places end with the last of those that stand aside, once nobody is in line: who has died
 -- leaves nothing for longer than its own lease.
-local function tidy(now)
-  if call('EXISTS', KEYS[2]) == 1 or call('HLEN', KEYS[3]) > 64 then
+local function tidy()
+  local count = call('HLEN', KEYS[3])
+  if count == 0 or count > 64 or call('EXISTS', KEYS[2]) == 1 then
     return
   end
-  local last = now
+  local last = 0
   for _, place in ipairs(call('HVALS', KEYS[3])) do
     last = math.max(last, tonumber(string.match(place, '^%d+')))
   end
-  call('PEXPIRE', KEYS[3], last - now)
+  call('PEXPIRE', KEYS[3], last - math.floor(now_us() / 1000))
 end
 
 -- Hands a free mutex to whoever is first in line, alive and reachable; `me`, if it is first, is not
 -- rung. Gives the attempt and the number of the new holder, or nil if nobody is left in line.
 local function hand_over(me, number, run, inbox)
   local now
-  local is_any_aside = false
   while true do
-    local first = call('ZRANGE', KEYS[2], 0, 0)[1]
+    local line = call('ZRANGE', KEYS[2], 0, 1)
+    local first = line[1]
     if not first then
-      if is_any_aside then
-        tidy(now)
+      if now then
+        tidy()
       end
       return nil, number
     end
@@ -92,19 +102,21 @@ local function hand_over(me, number, run, inbox)
       number = number or next_number(nil, run)
       local heard = 1
       if first ~= me and place.client ~= '' then
-        local news = 'g' .. first .. string.format('%d::%s', number, place.stamp)
+        -- With the name of this master: what reaches nobody here is passed on to replicas as well,
+        -- where it must not be believed.
+        local master = string.sub(call('GET', KEYS[5]) or '', 1, 8)
+        local news = 'g' .. first .. string.format('%d::%s:%s', number, place.stamp, master)
         heard = redis.pcall('PUBLISH', inbox .. place.client, news)
       end
       -- Nobody heard: it is not connected. It keeps its place for when it comes back.
       if heard ~= 0 then
         call('HDEL', KEYS[3], first)
         take(first, number, place.ttl, now, place.client, place.label)
-        if is_any_aside then
-          tidy(now)
+        if not line[2] then
+          tidy()
         end
         return first, number
       end
-      is_any_aside = true
     end
   end
 end

@@ -6,6 +6,7 @@ if number then
   take(attempt, number, ttl, since, client, label)
   return number
 end
+settle(run)
 if not held then
   -- Its holder is gone. Whoever comes next is let in now, and it may be this one.
   local holder

@@ -6,7 +6,7 @@
 local call = redis.call
 local held = call('GET', KEYS[1])
 local ours = held and string.sub(held, 2, 17) == ARGV[1]
-if ours and ARGV[4] == '' and call('EXISTS', KEYS[2]) == 0 then
+if ours and ARGV[2] == '' and ARGV[4] == '' and call('EXISTS', KEYS[2]) == 0 then
   call('DEL', KEYS[1])
   return 1
 end

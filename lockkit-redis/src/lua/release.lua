@@ -20,6 +20,7 @@ if record then
 elseif place_of(hall, attempt) then
   call('HDEL', hall.w, attempt)
   call('ZREM', hall.q, attempt)
+  hall.is_any_gone = true
   done = 1
 end
 advance(hall)

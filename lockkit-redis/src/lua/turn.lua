@@ -125,7 +125,8 @@ local function hand_over(hall, attempt, place, mode, me)
   local fence = mode ~= 's' and hall.unused or token(hall, mode)
   if attempt ~= me and place.client ~= '' then
     local segment = sub(mode, 1, 1) == 'o' and sub(mode, 2) or ''
-    local news = 'g' .. attempt .. format('%d:%s:%s', fence, segment, place.stamp)
+    local master = sub(call('GET', hall.server) or '', 1, 8)
+    local news = 'g' .. attempt .. format('%d:%s:%s:%s', fence, segment, place.stamp, master)
     -- An error is no right to publish: then it hears of it when it asks again.
     if redis.pcall('PUBLISH', hall.inbox .. place.client, news) == 0 then
       hall.unused = mode ~= 's' and fence or hall.unused
@@ -139,10 +140,11 @@ local function hand_over(hall, attempt, place, mode, me)
   return true
 end
 
--- Lets the places end with the last of those that stand aside, now that nobody is in line: who has died
+-- Lets the places end with the last of those that stand aside, once nobody is in line: who has died
 -- leaves nothing for longer than its own lease.
 local function tidy(hall)
-  if call('EXISTS', hall.q) == 1 or call('HLEN', hall.w) > CHUNK then
+  local count = call('HLEN', hall.w)
+  if count == 0 or count > CHUNK or call('EXISTS', hall.q) == 1 then
     return
   end
   local last = 0
@@ -157,7 +159,7 @@ end
 -- stopped, unless that is `me`.
 local function advance(hall, me)
   local start, chunk, wanted = 0, 1, {}
-  local is_done, is_any_aside = false, false
+  local is_done, is_any_gone = false, hall.is_any_gone
   while not is_done do
     local line = call('ZRANGE', hall.q, start, start + chunk - 1)
     if #line == 0 then
@@ -172,6 +174,7 @@ local function advance(hall, me)
       else
         local mode = fits(hall, place.mode, wanted)
         if mode then
+          is_any_gone = true
           if hand_over(hall, attempt, place, mode, me) then
             is_done = mode == 'x'
           else
@@ -196,12 +199,11 @@ local function advance(hall, me)
     end
     if #aside > 0 then
       call('ZREM', hall.q, unpack(aside))
-      is_any_aside = true
     end
     chunk = math.min(chunk * 4, CHUNK)
   end
   hall.is_nobody_waiting = not is_done and start == 0
-  if is_any_aside then
+  if is_any_gone then
     tidy(hall)
   end
 end

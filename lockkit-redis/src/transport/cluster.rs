@@ -18,7 +18,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::link::{Arrival, Ears, Link, Settings};
 use super::node::Node;
 use super::slots::{Range, ranges, redirection};
-use super::{Address, Call, Endpoint, Failure, Lane, Live, Locate, Reply, Request, Server, driver};
+use super::{
+    Address, Endpoint, Errand, Failure, Lane, Live, Locate, Reply, Request, Server, driver,
+};
 use crate::descriptor::DRIVER;
 use crate::error::translated;
 use crate::key::{Bucket, Prefix};
@@ -89,21 +91,25 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Runs a script where its keys are, wherever they move meanwhile.
-    pub(crate) async fn eval(&self, lane: Lane, call: &Call<'_>) -> Result<Reply> {
+    /// Runs an errand where its keys are, wherever they move meanwhile.
+    pub(crate) async fn run(
+        &self,
+        lane: Lane,
+        errand: &Errand<'_>,
+    ) -> Result<Result<Reply, Failure>> {
         let end = Instant::now() + self.settings.timeout;
         let mut asking = None;
         loop {
             let (version, member) = match asking.take() {
                 Some(member) => (None, member),
                 None => {
-                    let (version, member) = self.member_of(call.bucket).await?;
+                    let (version, member) = self.member_of(errand.bucket()).await?;
                     (Some(version), member)
                 }
             };
-            let outcome = member.node.eval(lane, call, version.is_none()).await;
+            let outcome = member.node.run(lane, errand, version.is_none()).await;
             let failure = match outcome {
-                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Ok(reply)) => return Ok(Ok(reply)),
                 Ok(Err(failure)) => failure,
                 Err(error) => {
                     // It may be gone for good, and another one in its place.
@@ -115,7 +121,7 @@ impl Cluster {
                 Failure::Refused { code, detail } if Instant::now() < end => match code.as_str() {
                     "ASK" => match member.sends_to(detail) {
                         Some(endpoint) => asking = Some(self.member_at(endpoint).await?),
-                        None => return Err(translated(failure)),
+                        None => return Ok(Err(failure)),
                     },
                     "MOVED" => {
                         let owner = member.sends_to(detail);
@@ -126,15 +132,21 @@ impl Cluster {
                         sleep(PAUSE).await;
                         self.look_soon(version).await;
                     }
-                    _ => return Err(translated(failure)),
+                    _ => return Ok(Err(failure)),
                 },
                 Failure::Broken(_) | Failure::Silent(_) => {
                     self.look_soon(version).await;
-                    return Err(translated(failure));
+                    return Ok(Err(failure));
                 }
-                Failure::Refused { .. } => return Err(translated(failure)),
+                Failure::Refused { .. } => return Ok(Err(failure)),
             }
         }
+    }
+
+    /// The connection to the node that has a bucket now.
+    pub(crate) async fn live(&self, lane: Lane, bucket: Bucket) -> Result<Arc<Live>> {
+        let (_, member) = self.member_of(bucket).await?;
+        member.node.live(lane).await
     }
 
     /// Hears the channel of a bucket from now on.
@@ -209,6 +221,15 @@ impl Cluster {
             }
         }
         Ok(all)
+    }
+
+    /// The connections that are up at this moment.
+    pub(crate) fn all_up(&self) -> Vec<Arc<Live>> {
+        let map = self.map();
+        map.members
+            .values()
+            .filter_map(|member| member.node.if_up())
+            .collect()
     }
 
     pub(crate) fn close(&self) {
@@ -552,8 +573,8 @@ impl Ears for Channels {
         Vec::new()
     }
 
-    fn heard(&self, message: &[u8]) {
-        self.ears.heard(message);
+    fn heard(&self, message: &[u8], reign: &str) {
+        self.ears.heard(message, reign);
     }
 
     /// A slot has moved away. Whoever waits asks again, and hears the channel where it is now.
@@ -591,7 +612,7 @@ impl Ears for ResumeEars {
         Vec::new()
     }
 
-    fn heard(&self, _: &[u8]) {}
+    fn heard(&self, _: &[u8], _: &str) {}
 
     fn missed(&self) {}
 

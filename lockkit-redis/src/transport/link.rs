@@ -6,8 +6,8 @@
 //! server is by then, until it is closed.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lockkit_core::{Error, ErrorKind, Result};
@@ -54,8 +54,8 @@ pub(crate) trait Ears: fmt::Debug + Send + Sync {
         false
     }
 
-    /// A message came. Must not block.
-    fn heard(&self, message: &[u8]);
+    /// A message came, from a server with this [`reign`](Server::reign). Must not block.
+    fn heard(&self, message: &[u8], reign: &str);
 
     /// Messages may have been lost: there was a gap in hearing.
     fn missed(&self);
@@ -78,7 +78,7 @@ impl Ears for NoEars {
     fn channels(&self) -> Vec<String> {
         Vec::new()
     }
-    fn heard(&self, _: &[u8]) {}
+    fn heard(&self, _: &[u8], _: &str) {}
     fn missed(&self) {}
     fn connected(&self, _: Arrival) {}
     fn deaf(&self, _: &Failure) {}
@@ -134,13 +134,7 @@ impl Link {
         ears: Arc<dyn Ears>,
         settings: Settings,
     ) -> Result<Self> {
-        let link = Self(Arc::new(Shared {
-            anew: Notify::new(),
-            locate,
-            ears,
-            settings,
-            state: watch::Sender::new(State::Down(None)),
-        }));
+        let link = Self::new(locate, ears, settings);
         let first = link.0.connect(None).await?;
         link.0.ears.connected(Arrival::First);
         link.0
@@ -148,6 +142,50 @@ impl Link {
             .send_replace(State::Up(Arc::clone(&first.live)));
         tokio::spawn(Arc::clone(&link.0).supervise(first));
         Ok(link)
+    }
+
+    /// Connects as soon as the server is there, however long that takes, and stays connected.
+    pub(crate) fn start(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        let link = Self::new(locate, ears, settings);
+        let shared = Arc::clone(&link.0);
+        tokio::spawn(async move {
+            let first = tokio::select! {
+                () = shared.closed() => return,
+                first = shared.connect_again(None) => first,
+            };
+            if shared.set(State::Up(Arc::clone(&first.live))) {
+                shared.ears.connected(Arrival::First);
+                shared.supervise(first).await;
+            }
+        });
+        link
+    }
+
+    fn new(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        Self(Arc::new(Shared {
+            anew: Notify::new(),
+            locate,
+            ears,
+            settings,
+            state: watch::Sender::new(State::Down(None)),
+        }))
+    }
+
+    /// Waits until the first connection is made, or could not be.
+    pub(crate) async fn settled(&self) {
+        let mut state = self.0.state.subscribe();
+        // The sender is in `self`, so it cannot be gone.
+        let _ = state
+            .wait_for(|state| !matches!(state, State::Down(None)))
+            .await;
+    }
+
+    /// Why there is no connection, if one was tried.
+    pub(crate) fn refusal(&self) -> Option<Arc<Error>> {
+        match &*self.0.state.borrow() {
+            State::Down(why) => why.clone(),
+            State::Up(_) | State::Closed => None,
+        }
     }
 
     /// The connection; waits a little for one that is being made.
@@ -231,10 +269,14 @@ impl Shared {
         let moves = self.locate.moves();
         let endpoint = self.locate.locate().await?;
         let doubt = Arc::new(Doubt::default());
+        let reign = Arc::new(OnceLock::<String>::new());
         let ear = {
             let (ears, doubt) = (Arc::clone(&self.ears), Arc::clone(&doubt));
+            let reign = Arc::clone(&reign);
             Arc::new(move |push| match push {
-                Push::Message(message) => ears.heard(&message),
+                Push::Message(message) => {
+                    ears.heard(&message, reign.get().map_or("", String::as_str));
+                }
                 Push::Unsubscribed => ears.missed(),
                 Push::Disconnected => doubt.about(&Failure::Broken(String::new())),
             })
@@ -252,6 +294,7 @@ impl Shared {
             .unwrap_or_else(|_| Err(too_slow()))
             .map_err(context)?;
         self.locate.check(&server).map_err(context)?;
+        reign.get_or_init(|| server.reign.clone());
         let live = Arc::new(Live::new(transport, server, limit, Arc::clone(&doubt)));
         if let Some(old) = old {
             // What was sent on the old connection and not read yet must not take effect after
@@ -293,7 +336,7 @@ impl Shared {
             drop(current);
             current = tokio::select! {
                 () = self.closed() => return,
-                again = self.connect_again(&old) => again,
+                again = self.connect_again(Some(&old)) => again,
             };
             let arrival = if old.reign == current.live.server.reign {
                 Arrival::Again
@@ -308,10 +351,10 @@ impl Shared {
     }
 
     /// Connects for as long as it takes.
-    async fn connect_again(&self, old: &Server) -> Connection {
+    async fn connect_again(&self, old: Option<&Server>) -> Connection {
         let mut pause = Settings::FIRST_PAUSE;
         loop {
-            match self.connect(Some(old)).await {
+            match self.connect(old).await {
                 Ok(connection) => return connection,
                 Err(error) => self.set(State::Down(Some(Arc::new(error)))),
             };

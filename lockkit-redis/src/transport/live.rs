@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::handshake::reign;
 use super::link::Doubt;
 use super::{Failure, Reply, Request, Server, Transport};
+use crate::error::translated;
 use crate::key::Bucket;
 use crate::script::Script;
 
@@ -73,6 +74,13 @@ impl Live {
             Ok(_) | Err(Failure::Refused { .. }) => true,
             Err(Failure::Broken(_) | Failure::Silent(_)) => false,
         }
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn ask_again(&self) -> lockkit_core::Result<Server> {
+        let asked = timeout(self.limit, Server::ask(&*self.transport));
+        let silent = || Failure::Silent(self.limit.as_millis().try_into().unwrap_or(u64::MAX));
+        asked.await.unwrap_or_else(|_| Err(translated(silent())))
     }
 
     /// Hears a channel until the connection ends.

@@ -7,6 +7,7 @@
 mod cluster;
 mod driver;
 mod endpoint;
+mod errand;
 mod handshake;
 mod link;
 mod live;
@@ -24,6 +25,7 @@ use async_trait::async_trait;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use endpoint::{Address, Certificates, Endpoint, Login, Secret};
+pub(crate) use errand::{Errand, Step, Transaction};
 pub(crate) use handshake::Server;
 pub(crate) use link::{Arrival, Ears, Link, Settings};
 pub(crate) use live::{Arg, Call, Live};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use lockkit_core::Result;
-use tokio::sync::OnceCell;
+use lockkit_core::{Error, ErrorKind, Result};
+use tokio::sync::{Mutex, OnceCell};
 
 use super::link::NoEars;
-use super::{Call, Ears, Failure, Link, Live, Locate, Reply, Settings};
+use super::{Ears, Errand, Failure, Link, Live, Locate, Reply, Settings};
+use crate::descriptor::DRIVER;
 
 /// On which connection a request travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) enum Lane {
     Work,
     /// With the renewals only, so that a flood of other requests cannot delay them.
     Renewals,
+    /// With what waits for replicas: the server answers nothing else on it meanwhile.
+    Replicas,
 }
 
 /// One server.
@@ -25,6 +28,11 @@ pub(crate) struct Node {
     work: Link,
     /// Made when the first renewal is due; a command that holds a lock for a second has none.
     renewals: OnceCell<Link>,
+    /// Made when the first grant has to be on replicas.
+    replicas: OnceCell<Link>,
+    /// Made when the first transaction is due, and used by one at a time.
+    transactions: OnceCell<Link>,
+    one_at_a_time: Mutex<()>,
 }
 
 impl Node {
@@ -33,23 +41,56 @@ impl Node {
         ears: Arc<dyn Ears>,
         settings: Settings,
     ) -> Result<Self> {
-        Ok(Self {
-            work: Link::open(Arc::clone(&locate), ears, settings).await?,
-            renewals: OnceCell::new(),
+        let work = Link::open(Arc::clone(&locate), ears, settings).await?;
+        Ok(Self::on(work, locate, settings))
+    }
+
+    /// The same for a server that need not be there yet.
+    pub(crate) fn start(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
+        let work = Link::start(Arc::clone(&locate), ears, settings);
+        Self::on(work, locate, settings)
+    }
+
+    fn on(work: Link, locate: Arc<dyn Locate>, settings: Settings) -> Self {
+        Self {
             locate,
             settings,
-        })
+            work,
+            renewals: OnceCell::new(),
+            replicas: OnceCell::new(),
+            transactions: OnceCell::new(),
+            one_at_a_time: Mutex::new(()),
+        }
+    }
+
+    /// Waits until the first connection is made, or could not be.
+    pub(crate) async fn settled(&self) {
+        self.work.settled().await;
+    }
+
+    /// Why there is no connection, if one was tried.
+    pub(crate) fn refusal(&self) -> Option<Arc<Error>> {
+        self.work.refusal()
+    }
+
+    /// The connection, if it is up at this moment.
+    pub(crate) fn if_up(&self) -> Option<Arc<Live>> {
+        self.work.if_up()
     }
 
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
-        if lane == Lane::Work || self.work.is_closed() {
-            return self.work.live().await;
-        }
-        let open = || Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings);
-        let Ok(link) = self.renewals.get_or_try_init(open).await else {
+        let other = match lane {
+            _ if self.work.is_closed() => return self.work.live().await,
+            Lane::Work => return self.work.live().await,
+            Lane::Renewals => &self.renewals,
+            Lane::Replicas => &self.replicas,
+        };
+        let link = match other.get_or_try_init(|| self.another()).await {
+            Ok(link) => link,
             // One lane is better than none.
-            return self.work.live().await;
+            Err(_) if lane == Lane::Renewals => return self.work.live().await,
+            Err(error) => return Err(error),
         };
         if self.work.is_closed() {
             link.close();
@@ -60,32 +101,46 @@ impl Node {
             // believes in any more.
             Some(work) if work.server.differs_from(&live.server) => {
                 link.connect_anew();
-                Ok(work)
+                match lane {
+                    Lane::Work | Lane::Renewals => Ok(work),
+                    Lane::Replicas => Err(torn()),
+                }
             }
             _ => Ok(live),
         }
     }
 
-    /// The connection for requests, if it is up at this moment.
-    pub(crate) fn if_up(&self) -> Option<Arc<Live>> {
-        self.work.if_up()
-    }
-
-    /// Runs a script.
-    pub(crate) async fn eval(
+    /// Runs an errand; a transaction on a connection of its own, when it is its turn.
+    pub(crate) async fn run(
         &self,
         lane: Lane,
-        call: &Call<'_>,
+        errand: &Errand<'_>,
         asking: bool,
     ) -> Result<Result<Reply, Failure>> {
-        Ok(self.live(lane).await?.eval(call, asking).await)
+        if !matches!(errand, Errand::Transaction(_)) {
+            return Ok(errand.run(&*self.live(lane).await?, asking).await);
+        }
+        let _turn = self.one_at_a_time.lock().await;
+        let link = self.transactions.get_or_try_init(|| self.another()).await?;
+        Ok(errand.run(&*link.live().await?, asking).await)
+    }
+
+    async fn another(&self) -> Result<Link> {
+        Link::open(Arc::clone(&self.locate), Arc::new(NoEars), self.settings).await
     }
 
     pub(crate) fn close(&self) {
         self.work.close();
-        if let Some(link) = self.renewals.get() {
-            link.close();
+        for other in [&self.renewals, &self.replicas, &self.transactions] {
+            if let Some(link) = other.get() {
+                link.close();
+            }
         }
         self.locate.close();
     }
+}
+
+fn torn() -> Error {
+    let message = "another server is taking over at the moment";
+    Error::new(ErrorKind::Unavailable, message).on(DRIVER)
 }

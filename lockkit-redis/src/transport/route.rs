@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockkit_core::Result;
 
-use super::{Call, Cluster, Lane, Live, Node, Reply};
+use super::{Call, Cluster, Errand, Failure, Lane, Live, Node, Reply};
 use crate::error::translated;
 use crate::key::Bucket;
 
@@ -20,9 +20,28 @@ pub(crate) enum Route {
 impl Route {
     /// Runs a script where its keys are.
     pub(crate) async fn eval(&self, lane: Lane, call: &Call<'_>) -> Result<Reply> {
+        self.run(lane, &Errand::Script(call))
+            .await?
+            .map_err(translated)
+    }
+
+    /// Runs an errand where its keys are; for who wants to know how it was refused.
+    pub(crate) async fn run(
+        &self,
+        lane: Lane,
+        errand: &Errand<'_>,
+    ) -> Result<Result<Reply, Failure>> {
         match self {
-            Self::One(node) => node.eval(lane, call, false).await?.map_err(translated),
-            Self::Several(cluster) => cluster.eval(lane, call).await,
+            Self::One(node) => node.run(lane, errand, false).await,
+            Self::Several(cluster) => cluster.run(lane, errand).await,
+        }
+    }
+
+    /// The connection to where the keys of a bucket are.
+    pub(crate) async fn live(&self, lane: Lane, bucket: Bucket) -> Result<Arc<Live>> {
+        match self {
+            Self::One(node) => node.live(lane).await,
+            Self::Several(cluster) => cluster.live(lane, bucket).await,
         }
     }
 
@@ -47,6 +66,14 @@ impl Route {
         match self {
             Self::One(node) => Ok(vec![node.live(Lane::Work).await?]),
             Self::Several(cluster) => cluster.all().await,
+        }
+    }
+
+    /// The connections that are up at this moment.
+    pub(crate) fn all_up(&self) -> Vec<Arc<Live>> {
+        match self {
+            Self::One(node) => node.if_up().into_iter().collect(),
+            Self::Several(cluster) => cluster.all_up(),
         }
     }
 

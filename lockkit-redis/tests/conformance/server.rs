@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use lockkit_core::{Backend, Descriptor, Error, ErrorKind, Resource, Result};
-use lockkit_redis::Redis;
-use lockkit_testkit::Harness;
+use lockkit_redis::{Redis, Simple};
+use lockkit_testkit::{Harness, Need};
 use redis::aio::MultiplexedConnection;
 
 /// What stays on purpose: the fence counters, the sizes, and the counts of latches that were set.
@@ -15,6 +15,7 @@ pub(crate) struct Server {
     /// The environment variable that says where the server is.
     variable: &'static str,
     prefix: String,
+    simple: bool,
 }
 
 impl Server {
@@ -22,6 +23,16 @@ impl Server {
         Self {
             variable,
             prefix: format!("t{:x}", rand::random::<u64>()),
+            simple: false,
+        }
+    }
+
+    /// The same for `strategy=simple`.
+    #[allow(dead_code, reason = "each strategy has a program of its own")]
+    pub(crate) fn simple(variable: &'static str) -> Self {
+        Self {
+            simple: true,
+            ..Self::new(variable)
         }
     }
 
@@ -135,7 +146,19 @@ fn unexpected(error: redis::RedisError) -> Error {
 #[async_trait]
 impl Harness for Server {
     fn descriptor(&self) -> &Descriptor {
-        Redis::descriptor()
+        if self.simple {
+            Simple::descriptor()
+        } else {
+            Redis::descriptor()
+        }
+    }
+
+    fn lacks(&self) -> &[Need] {
+        if self.simple {
+            &[Need::Line, Need::Revocation]
+        } else {
+            &[]
+        }
     }
 
     async fn backend(&self) -> Result<Box<dyn Backend>> {
@@ -190,10 +213,14 @@ impl Harness for Server {
 
     fn url(&self) -> Option<String> {
         let server = self.server().unwrap_or_default();
-        Some(format!("{server}?prefix={}", self.prefix))
+        let strategy = if self.simple { "simple" } else { "direct" };
+        Some(format!(
+            "{server}?prefix={}&strategy={strategy}",
+            self.prefix
+        ))
     }
 
     async fn backend_at(&self, url: &str) -> Result<Box<dyn Backend>> {
-        Ok(Box::new(Redis::connect(url).await?))
+        lockkit_redis::connect(url).await
     }
 }

@@ -14,7 +14,7 @@ topic! { "inspection":
     a_snapshot_shows_how_each_holds_and_how_each_wants_to [ReadWrite],
     a_snapshot_shows_permits_and_segments_and_how_many_there_are [Semaphore, Segmented],
     a_snapshot_shows_the_count_of_a_latch_and_who_waits_for_it [Latch],
-    those_who_wait_are_shown_in_the_order_of_the_service,
+    those_who_wait_are_shown_in_the_order_of_the_service [Line],
     a_list_is_ordered_by_kind_and_name [ReadWrite, Semaphore, Segmented, Latch],
     evicting_one_reader_leaves_the_others [ReadWrite],
     evicting_one_permit_leaves_the_others [Semaphore],

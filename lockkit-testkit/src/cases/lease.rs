@@ -61,7 +61,7 @@ async fn a_hold_that_nobody_renews_ends_with_its_lease(f: Arc<Fixture>) -> Outco
     );
     let next = timeout(f.lease() + f.soon(), b.mutex("n").lock()).await??;
     ensure!(
-        next.fence() > guard.fence(),
+        f.rises(guard.fence(), next.fence()),
         "{} after {}",
         next.fence(),
         guard.fence()
@@ -210,7 +210,7 @@ async fn short_and_long_leases_of_one_client_live_side_by_side(f: Arc<Fixture>) 
     }
     let next = timeout(f.lease() + f.soon(), b.mutex("unrenewed").lock()).await??;
     ensure!(
-        next.fence() > unrenewed.fence(),
+        f.rises(unrenewed.fence(), next.fence()),
         "{} after {}",
         next.fence(),
         unrenewed.fence()

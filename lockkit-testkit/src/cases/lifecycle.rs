@@ -25,7 +25,7 @@ topic! { "lifecycle":
     closing_withdraws_those_who_wait,
     a_closed_locker_refuses_everything,
     an_eviction_frees_the_name_and_tells_the_holder,
-    inspection_shows_holder_and_waiters,
+    inspection_shows_holder_and_waiters [Line],
     a_listing_has_what_begins_with_the_prefix_and_nothing_idle,
     the_service_says_that_it_is_well,
 }
@@ -183,8 +183,7 @@ async fn closing_withdraws_those_who_wait(f: Arc<Fixture>) -> Outcome {
     let guard = f.gets(&b.mutex("n")).await?;
     let lock = a.mutex("n");
     let waiter = tokio::spawn(async move { lock.lock().await });
-    f.until(&b, "n", "one waiter", |s| s.waiters.len() == 1)
-        .await?;
+    f.stand(&b, &mutex("n")?, 1).await?;
     a.close().await?;
     let Err(error) = timeout(f.soon(), waiter).await?? else {
         return Err(Failure::new("locked by a closed locker"));
@@ -242,7 +241,7 @@ async fn an_eviction_frees_the_name_and_tells_the_holder(f: Arc<Fixture>) -> Out
     let next = b.mutex("n").try_lock().await?;
     let next = next.ok_or_else(|| Failure::new("busy after the eviction"))?;
     ensure!(
-        next.fence() > guard.fence(),
+        f.rises(guard.fence(), next.fence()),
         "{} after {}",
         next.fence(),
         guard.fence()

@@ -19,7 +19,7 @@ topic! { "outages":
     a_lost_reply_to_a_try_leaves_nothing,
     a_lost_reply_to_an_unlock_frees_the_name_all_the_same,
     an_unlock_that_did_not_arrive_is_sent_again,
-    a_cancelled_wait_is_withdrawn_after_an_outage,
+    a_cancelled_wait_is_withdrawn_after_an_outage [Line],
     a_grant_that_arrives_after_the_deadline_is_undone,
     a_grant_whose_lease_was_over_on_arrival_is_not_used,
 }

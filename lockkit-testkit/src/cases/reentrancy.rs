@@ -152,8 +152,7 @@ async fn two_calls_of_one_owner_that_wait_both_get_in(f: Arc<Fixture>) -> Outcom
         let lock = a.mutex("n").owner(&me);
         tokio::spawn(async move { lock.lock().await })
     });
-    f.until(&b, "n", "a waiter", |s| !s.waiters.is_empty())
-        .await?;
+    f.stand(&b, &mutex("n")?, 1).await?;
     unlock(holder).await?;
     let mut guards = Vec::new();
     for call in calls {

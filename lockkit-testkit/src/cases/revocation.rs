@@ -10,15 +10,15 @@ use crate::fixture::{mutex, resource, unlock};
 use crate::{Fixture, Outcome};
 
 topic! { "revocation":
-    a_holder_is_asked_to_let_go_by_another_client,
-    a_holder_that_looks_late_sees_that_it_was_asked,
-    a_holder_that_lets_go_hands_over,
-    a_holder_that_does_not_heed_it_keeps_the_lock,
-    who_waits_is_not_asked,
-    every_reader_is_asked [ReadWrite],
-    a_detached_hold_has_nobody_to_ask,
-    nobody_is_asked_where_nobody_holds,
-    every_guard_of_an_owner_is_asked,
+    a_holder_is_asked_to_let_go_by_another_client [Revocation],
+    a_holder_that_looks_late_sees_that_it_was_asked [Revocation],
+    a_holder_that_lets_go_hands_over [Revocation],
+    a_holder_that_does_not_heed_it_keeps_the_lock [Revocation],
+    who_waits_is_not_asked [Revocation, Fair],
+    every_reader_is_asked [Revocation, ReadWrite],
+    a_detached_hold_has_nobody_to_ask [Revocation],
+    nobody_is_asked_where_nobody_holds [Revocation],
+    every_guard_of_an_owner_is_asked [Revocation],
 }
 
 async fn asked(f: &Fixture, guard: &Guard) -> Outcome {

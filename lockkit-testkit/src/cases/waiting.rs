@@ -21,7 +21,7 @@ topic! { "waiting":
     no_time_to_wait_is_one_attempt,
     the_longest_times_do_not_overflow,
     a_lease_out_of_range_is_refused_before_any_request,
-    a_waiter_is_not_starved_by_a_client_that_locks_again_at_once,
+    a_waiter_is_not_starved_by_a_client_that_locks_again_at_once [Line],
     waiters_are_served_in_the_order_of_their_coming [Fair],
     a_fair_newcomer_does_not_pass_those_who_wait [Fair],
     a_waiter_that_gives_up_does_not_hold_up_those_behind_it [Fair],
@@ -38,8 +38,7 @@ async fn a_waiter_waits_and_gets_in_when_the_holder_unlocks(f: Arc<Fixture>) -> 
     let mut waited = Duration::ZERO;
     for round in 0..ROUNDS {
         let waiter = spawned(b.mutex("n"));
-        f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
-            .await?;
+        f.stand(&a, &mutex("n")?, 1).await?;
         sleep(Duration::from_millis(10)).await;
         ensure!(!waiter.is_finished(), "round {round}: two holders");
         let since = Instant::now();
@@ -67,7 +66,7 @@ async fn a_waiter_gets_in_when_the_holder_is_gone_without_a_word(f: Arc<Fixture>
     let next = timeout(f.lease() * 2 + f.soon(), b.mutex("n").lock()).await??;
     ensure!(!guard.is_held(), "two believe in it");
     ensure!(
-        next.fence() > guard.fence(),
+        f.rises(guard.fence(), next.fence()),
         "{} after {}",
         next.fence(),
         guard.fence()
@@ -140,8 +139,7 @@ async fn the_longest_times_do_not_overflow(f: Arc<Fixture>) -> Outcome {
     let guard = a.mutex("n").ttl(longest).wait(Duration::MAX).lock().await?;
     ensure!(guard.is_held(), "a long lease is none");
     let waiter = spawned(b.mutex("n").wait(Duration::MAX));
-    f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
-        .await?;
+    f.stand(&a, &mutex("n")?, 1).await?;
     unlock(guard).await?;
     unlock(timeout(f.soon(), waiter).await???).await?;
     Ok(())
@@ -174,8 +172,7 @@ async fn a_waiter_is_not_starved_by_a_client_that_locks_again_at_once(f: Arc<Fix
     let (a, b) = (f.client().await?, f.client().await?);
     let mut guard = f.gets(&a.mutex("n")).await?;
     let waiter = spawned(b.mutex("n"));
-    f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
-        .await?;
+    f.stand(&a, &mutex("n")?, 1).await?;
     let mut passed_over = 0;
     loop {
         unlock(guard).await?;
@@ -244,8 +241,7 @@ async fn a_fair_newcomer_does_not_pass_those_who_wait(f: Arc<Fixture>) -> Outcom
     for _ in 0..5 {
         let guard = f.gets(&a.mutex("n").fair()).await?;
         let first = spawned(b.mutex("n").fair());
-        f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
-            .await?;
+        f.stand(&a, &mutex("n")?, 1).await?;
         unlock(guard).await?;
         // The one in line may not have heard of it yet.
         let newcomer = a.mutex("n").fair().try_lock().await?;

@@ -10,11 +10,22 @@ pub const PASSWORD: &str = "only-for-tests";
 /// and those by which it connects. Other keys and channels, `KEYS`, `CONFIG` and `FLUSHALL` are
 /// refused, also from inside a script.
 pub const RULES: &str = "resetkeys resetchannels ~lk:* &lk:* -@all \
-    +hello +auth +ping +info +client|setname +client|id \
-    +eval +evalsha +script|load \
-    +publish +subscribe +unsubscribe +spublish +ssubscribe +sunsubscribe \
-    +get +set +del +exists +incr +pexpire +pttl +time \
-    +hget +hset +hmget +hgetall +hdel +hexists +hlen +hincrby \
-    +zadd +zrem +zscore +zcard +zrange +zrangebyscore +zrank \
-    +sadd +srem +scard +sismember +smembers \
-    +scan +role +wait +cluster|slots +cluster|shards +asking";
+    +hello +auth +ping +info +client|setname \
+    +eval +evalsha +script|load +publish +time \
+    +subscribe +unsubscribe +ssubscribe +sunsubscribe +spublish \
+    +get +set +del +exists +incr +pexpire +pttl \
+    +hget +hset +hmget +hdel +hexists +hlen +hincrby +hvals +hrandfield \
+    +zadd +zrem +zscore +zcard +zrange +zrangebyscore +zremrangebyrank \
+    +sadd +scan +wait +asking +cluster|slots";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_in_the_containers_has_the_same_rights() {
+        let users = include_str!("../../../compose/users.acl");
+        let line = format!("user {USER} on >{PASSWORD} {RULES}");
+        assert!(users.lines().any(|found| found == line), "make it\n{line}");
+    }
+}

@@ -24,17 +24,23 @@ pub(super) struct Cli {
 impl Cli {
     /// Sends one command and returns the reply as text: a line for each element of a list.
     pub(super) fn send(&self, command: &[&str]) -> Result<String> {
+        self.send_within(PATIENCE, command)
+    }
+
+    /// The same for who does not want to wait for a server that may be paused.
+    pub(super) fn send_within(&self, patience: Duration, command: &[&str]) -> Result<String> {
         let port = self.port.to_string();
         // -e turns an error reply into a failure.
         let mut call = self.call();
         call.args(["-h", "127.0.0.1", "-p", &port, "-e"]);
-        output(call.args(command))
+        output(call.args(command), patience)
             .with_context(|| format!("`{}` at port {port}", command.join(" ")))
     }
 
     /// Runs one of the `--cluster` tasks of `redis-cli`.
     pub(super) fn cluster(&self, arguments: &[&str]) -> Result<String> {
-        output(self.call().arg("--cluster").args(arguments)).context(arguments.join(" "))
+        let mut call = self.call();
+        output(call.arg("--cluster").args(arguments), PATIENCE).context(arguments.join(" "))
     }
 
     fn call(&self) -> Command {
@@ -54,7 +60,7 @@ impl Cli {
     }
 }
 
-fn output(call: &mut Command) -> Result<String> {
+fn output(call: &mut Command, patience: Duration) -> Result<String> {
     let child = call
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -64,9 +70,9 @@ fn output(call: &mut Command) -> Result<String> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (done, answer) = mpsc::channel();
     thread::spawn(move || done.send(child.wait_with_output()));
-    let Ok(ended) = answer.recv_timeout(PATIENCE) else {
+    let Ok(ended) = answer.recv_timeout(patience) else {
         kill_process(pid.context("no pid")?, Signal::KILL)?;
-        bail!("no reply within {} s", PATIENCE.as_secs());
+        bail!("no reply within {} s", patience.as_secs());
     };
     let Output {
         status,

@@ -1,6 +1,6 @@
 //! A cluster: three masters with a replica each.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::server::RedisServer;
 use crate::patience::until;
@@ -93,7 +93,7 @@ impl Cluster {
     /// If none does, or they do not agree.
     pub fn master_of(&self, slot: u16) -> Result<usize> {
         let masters = self.nodes.iter().filter_map(|node| {
-            let known = node.cli(&["CLUSTER", "NODES"]).ok()?;
+            let known = node.ask(&["CLUSTER", "NODES"])?;
             known
                 .lines()
                 .any(|line| line.contains("myself,master"))
@@ -102,7 +102,7 @@ impl Cluster {
         let mut owners = masters.collect::<Vec<_>>();
         owners.dedup();
         let [Some(port)] = owners.as_slice() else {
-            anyhow::bail!("the masters name {owners:?} as owner of slot {slot}");
+            bail!("the masters name {owners:?} as owner of slot {slot}");
         };
         let is_it = |node: &RedisServer| node.port() == *port;
         let found = self.nodes.iter().position(is_it);
@@ -139,6 +139,19 @@ impl Cluster {
         })?;
         self.await_ok()?;
         Ok(replica)
+    }
+
+    /// Waits until the nodes have replaced the master `old` of a slot, after it was paused or
+    /// killed. Returns the new master.
+    ///
+    /// # Errors
+    ///
+    /// If they do not.
+    pub fn await_failover_from(&self, old: usize, slot: u16) -> Result<usize> {
+        until("a new master", || {
+            let new = self.master_of(slot)?;
+            Ok((new != old).then_some(new))
+        })
     }
 
     /// Moves a slot with its keys to another master, which then says so to everybody.

@@ -19,3 +19,16 @@ pub const CA: &str = "LOCKKIT_TEST_REDIS_CA";
 /// A user who may do no more than [`acl::RULES`](super::acl::RULES):
 /// `redis://USER:PASSWORD@HOST:PORT`.
 pub const ACL: &str = "LOCKKIT_TEST_REDIS_ACL";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_containers_are_announced_by_the_same_names() {
+        let announced = include_str!("../../../compose/environment");
+        for name in [SINGLE, SENTINEL, CLUSTER, REDLOCK, TLS, CA, ACL] {
+            assert!(announced.contains(&format!("export {name}=")), "{name}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! A master with a replica, and three sentinels that watch over them.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::server::RedisServer;
 use crate::patience::until;
@@ -82,13 +82,13 @@ impl Sentinels {
     /// If no sentinel answers, or they do not agree.
     pub fn master(&self) -> Result<usize> {
         let ask = |sentinel: &RedisServer| {
-            let answer = sentinel.cli(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE]);
-            Some(answer.ok()?.lines().nth(1)?.to_owned())
+            let answer = sentinel.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE])?;
+            Some(answer.lines().nth(1)?.to_owned())
         };
         let mut answers: Vec<_> = self.sentinels.iter().filter_map(ask).collect();
         answers.dedup();
         let [port] = answers.as_slice() else {
-            anyhow::bail!("the sentinels name {answers:?} as the master");
+            bail!("the sentinels name {answers:?} as the master");
         };
         let is_it = |server: &RedisServer| server.port().to_string() == *port;
         let found = self.servers.iter().position(is_it);

@@ -1,6 +1,7 @@
 //! One server.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -11,6 +12,9 @@ use super::builder::{PROGRAM, RedisBuilder};
 use super::cli::Cli;
 use crate::patience::until;
 use crate::process::{Process, tail};
+
+/// How long a server that may be paused is given to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What cannot stand for itself in the login of a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -134,6 +138,11 @@ impl RedisServer {
     /// If the reply is an error, or there is none within 30 s, as from a paused server.
     pub fn cli(&self, command: &[&str]) -> Result<String> {
         self.cli.send(command)
+    }
+
+    /// The same within [`PATIENCE`]: no reply is an answer too.
+    pub(super) fn ask(&self, command: &[&str]) -> Option<String> {
+        self.cli.send_within(PATIENCE, command).ok()
     }
 
     /// Stops it where it stands (SIGSTOP): connections stay open, and nobody gets an answer.

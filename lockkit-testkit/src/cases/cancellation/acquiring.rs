@@ -16,7 +16,7 @@ topic! { "cancellation":
     a_lock_can_be_dropped_while_it_is_granted,
     a_fair_lock_that_waits_can_be_dropped_at_any_poll [Fair],
     a_fair_lock_can_be_dropped_while_it_is_granted [Fair],
-    a_dropped_waiter_does_not_take_the_wake_up_with_it,
+    a_dropped_waiter_does_not_take_the_wake_up_with_it [Line],
     a_try_on_a_free_name_can_be_dropped_at_any_poll,
     a_try_on_a_held_name_can_be_dropped_at_any_poll,
     a_lock_with_a_deadline_can_be_dropped_at_any_poll,

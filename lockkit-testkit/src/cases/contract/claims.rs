@@ -13,12 +13,12 @@ use crate::{Failure, Fixture, Outcome};
 
 topic! { "contract":
     an_attempt_repeated_is_the_same_grant [Fences],
-    an_attempt_repeated_while_waiting_is_one_place_in_line,
+    an_attempt_repeated_while_waiting_is_one_place_in_line [Line],
     a_second_release_finds_nothing_and_frees_nobody,
     an_unknown_id_changes_nothing,
     a_busy_try_leaves_no_trace,
-    a_withdrawn_place_is_gone_and_is_never_served,
-    a_release_after_the_attempt_began_is_not_missed,
+    a_withdrawn_place_is_gone_and_is_never_served [Line],
+    a_release_after_the_attempt_began_is_not_missed [Line],
 }
 
 async fn an_attempt_repeated_is_the_same_grant(f: Arc<Fixture>) -> Outcome {

@@ -15,7 +15,7 @@ topic! { "contract":
     a_renewal_never_revives_what_was_released,
     a_renewal_never_revives_what_ran_out,
     the_lease_counts_from_the_sending_and_not_from_the_reply,
-    a_place_in_line_is_renewed_like_a_hold,
+    a_place_in_line_is_renewed_like_a_hold [Line],
 }
 
 async fn renewals_and_releases_are_answered_in_the_order_asked(f: Arc<Fixture>) -> Outcome {

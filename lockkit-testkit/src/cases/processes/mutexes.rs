@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::{after_crash, killed};
 use crate::cases::topic;
 use crate::failure::ensure;
-use crate::fixture::unlock;
+use crate::fixture::{mutex, unlock};
 use crate::{Fixture, History, Outcome};
 
 topic! { "processes":
@@ -33,8 +33,7 @@ async fn a_child_excludes_its_parent_until_it_unlocks(f: Arc<Fixture>) -> Outcom
     ensure!(client.mutex("n").try_lock().await?.is_none(), "two holders");
     let lock = client.mutex("n");
     let waiter = tokio::spawn(async move { lock.lock().await });
-    f.until(&client, "n", "one waiter", |s| s.waiters.len() == 1)
-        .await?;
+    f.stand(&client, &mutex("n")?, 1).await?;
     let since = Instant::now();
     ensure!(child.ask("unlock n").await? == "clean", "the child lost it");
     let guard = timeout(f.soon(), waiter).await???;
@@ -44,7 +43,7 @@ async fn a_child_excludes_its_parent_until_it_unlocks(f: Arc<Fixture>) -> Outcom
         since.elapsed()
     );
     ensure!(
-        Some(guard.fence()) > fence,
+        fence.is_some_and(|fence| f.rises(fence, guard.fence())),
         "{} after {fence:?}",
         guard.fence()
     );
@@ -79,8 +78,7 @@ async fn holder_ends(f: Arc<Fixture>, ending: Ending) -> Outcome {
             tokio::spawn(async move { lock.lock().await })
         });
         if waiting {
-            f.until(&client, "n", "one waiter", |s| s.waiters.len() == 1)
-                .await?;
+            f.stand(&client, &mutex("n")?, 1).await?;
         }
         match ending {
             Ending::Killed => killed(&f, child).await?,
@@ -94,7 +92,7 @@ async fn holder_ends(f: Arc<Fixture>, ending: Ending) -> Outcome {
             None => timeout(bound, lock.lock()).await??,
         };
         ensure!(
-            Some(guard.fence()) > fence,
+            fence.is_some_and(|fence| f.rises(fence, guard.fence())),
             "{} after {fence:?}",
             guard.fence()
         );
@@ -120,8 +118,7 @@ async fn a_killed_waiter_is_not_in_the_way(f: Arc<Fixture>) -> Outcome {
     let (lease, bound) = after_crash(&f);
     let mut child = f.peer().await?;
     child.begin_lock("n", lease, f.long()).await?;
-    f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
-        .await?;
+    f.stand(&a, &mutex("n")?, 1).await?;
     killed(&f, child).await?;
     unlock(guard).await?;
     unlock(timeout(bound, b.mutex("n").lock()).await??).await?;
@@ -134,8 +131,7 @@ async fn a_killed_waiter_does_not_hold_up_a_fair_line(f: Arc<Fixture>) -> Outcom
     let (lease, bound) = after_crash(&f);
     let mut child = f.peer().await?;
     child.begin("fair", "n", lease, f.long()).await?;
-    f.until(&a, "n", "one waiter", |s| s.waiters.len() == 1)
-        .await?;
+    f.stand(&a, &mutex("n")?, 1).await?;
     let lock = b.mutex("n").fair();
     let behind = tokio::spawn(async move { lock.lock().await });
     f.until(&a, "n", "two waiters", |s| s.waiters.len() == 2)
@@ -158,7 +154,7 @@ async fn a_stopped_holder_learns_of_its_loss_before_it_can_do_anything(f: Arc<Fi
     child.pause()?;
     let guard = timeout(f.lease() * 2 + f.soon(), a.mutex("n").lock()).await??;
     ensure!(
-        Some(guard.fence()) > fence,
+        fence.is_some_and(|fence| f.rises(fence, guard.fence())),
         "{} after {fence:?}",
         guard.fence()
     );

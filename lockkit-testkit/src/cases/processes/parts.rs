@@ -20,7 +20,7 @@ topic! { "processes":
     the_segment_of_a_killed_process_is_free [Processes, Segmented],
     a_participant_that_is_killed_before_it_counts_has_not_counted [Processes, Latch],
     a_latch_that_opens_wakes_another_process [Processes, Latch],
-    a_holder_in_another_process_is_asked_to_let_go [Processes],
+    a_holder_in_another_process_is_asked_to_let_go [Processes, Revocation],
 }
 
 async fn a_killed_reader_frees_its_part_and_no_other(f: Arc<Fixture>) -> Outcome {

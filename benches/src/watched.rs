@@ -12,18 +12,18 @@ use lockkit::{
 
 /// One call of `renew`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beat {
-    pub(super) ids: usize,
-    pub(super) took: Duration,
+pub(crate) struct Beat {
+    pub(crate) ids: usize,
+    pub(crate) took: Duration,
 }
 
 /// The beats so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beats(Arc<Mutex<Vec<Beat>>>);
+pub(crate) struct Beats(Arc<Mutex<Vec<Beat>>>);
 
 impl Beats {
     /// Takes what was noted since the last call.
-    pub(super) fn take(&self) -> Vec<Beat> {
+    pub(crate) fn take(&self) -> Vec<Beat> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -37,9 +37,9 @@ impl Beats {
 
 /// Passes everything on and notes each beat.
 #[derive(Debug)]
-pub(super) struct Watched<B> {
-    pub(super) backend: B,
-    pub(super) beats: Beats,
+pub(crate) struct Watched<B> {
+    pub(crate) backend: B,
+    pub(crate) beats: Beats,
 }
 
 #[async_trait]
