@@ -105,35 +105,35 @@ async fn nobody_is_stuck_or_let_in_beside_another_while_slots_move() {
     close([one, other]).await;
 }
 
+/// While a slot is on its way, its keys are neither here nor there; that is no reason to knock at every
+/// node again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_moved_slot_is_looked_up_once_and_not_again_and_again() {
+async fn a_slot_that_is_on_its_way_for_long_floods_nobody() {
     let cluster = cluster();
     let crowd = Crowd::gather(&cluster.url(), LEASE, "crowd", 8).await;
     crowd.goes_on_for(1).await;
     let slot = slot(&cluster, "crowd");
     let from = master(&cluster, slot);
-    let (to, bystander) = ((from + 1) % 3, (from + 2) % 3);
+    let is_other = |node: &usize| {
+        *node != from && cli(&cluster.nodes()[*node], &["ROLE"]).starts_with("master")
+    };
+    let to = (0..6).find(is_other).unwrap();
+    let number = slot.to_string();
+    let id = |node: usize| cli(&cluster.nodes()[node], &["CLUSTER", "MYID"]);
+    let set = |node: usize, how: &str, peer: &str| {
+        let command = ["CLUSTER", "SETSLOT", &number, how, peer];
+        cli(&cluster.nodes()[node], &command);
+    };
+    let (source, target) = (id(from), id(to));
     let connected = || total(&cluster, "stats", "total_connections_received");
     let before = connected();
-    // As while a cluster is resharded: the two that are concerned know of it, others not yet.
-    let text = slot.to_string();
-    let id = |node: usize| cli(&cluster.nodes()[node], &["CLUSTER", "MYID"]);
-    let (source, target) = (id(from), id(to));
-    let set = |node: usize, how: &str, peer: &str| {
-        cli(
-            &cluster.nodes()[node],
-            &["CLUSTER", "SETSLOT", &text, how, peer],
-        );
-    };
-    let _ = bystander;
     set(to, "IMPORTING", &source);
     set(from, "MIGRATING", &target);
-    sleep(Duration::from_millis(500)).await;
+    sleep(Duration::from_secs(1)).await;
     block_in_place(|| cluster.move_slot(slot, to)).unwrap();
     crowd.goes_on_for(2).await;
     let made = connected() - before;
-    eprintln!("{made} connections");
-    assert!(made < 400, "{made} connections were made");
+    assert!(made < 200, "{made} connections were made");
     crowd.disperse().await.saw_nothing_wrong().await;
 }
 

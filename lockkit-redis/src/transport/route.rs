@@ -12,7 +12,7 @@ use crate::key::Bucket;
 #[derive(Debug)]
 pub(crate) enum Route {
     /// All keys are on one server, wherever that is at the moment.
-    One(Node),
+    One(Box<Node>),
     /// Each bucket is on one of several.
     Several(Arc<Cluster>),
 }
