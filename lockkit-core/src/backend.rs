@@ -17,8 +17,9 @@
 //! 2. **Owner only.** Renewing and releasing act on exactly that attempt. An unknown, late or
 //!    foreign id changes nothing.
 //! 3. **Fences rise.** Each grant of a resource gets a greater token than every earlier one,
-//!    whatever happened in between; only a *shared* grant gets the token of the last exclusive one,
-//!    or 0. A renewal never changes the token.
+//!    whatever happened in between. Only a *shared* grant may get one that is not new: at least that
+//!    of the last exclusive grant, and below that of every later one; 0 if there was none. A renewal
+//!    never changes the token.
 //! 4. **Renewal never revives.** Once the service gave a hold up, `renew` answers
 //!    [`Renewal::Gone`] for ever.
 //! 5. **Send times.** `sent_at` is read from [`Descriptor::clock`] *before* the request leaves.

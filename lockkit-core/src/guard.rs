@@ -104,8 +104,8 @@ impl Guard {
         &self.first.hold.id
     }
 
-    /// The fencing token: greater than that of every earlier holder of this name. A reader has the
-    /// token of the last writer, or 0 if there was none. Of a multi-lock, that of the first name;
+    /// The fencing token: greater than that of every earlier holder of this name. A reader's
+    /// is at least that of the last writer and below that of the next, or 0 if there was none. Of a multi-lock, that of the first name;
     /// [`holds`](Self::holds) has all.
     #[must_use]
     pub fn fence(&self) -> Fence {

@@ -11,7 +11,7 @@ use crate::key::Keys;
 use crate::mode::{size_text, text};
 use crate::mutex::{Answer, order_flag, released};
 use crate::renew::in_order;
-use crate::shared::{Shared, milliseconds, stamp};
+use crate::shared::{HALLS, Shared, milliseconds, stamp};
 use crate::transport::{Arg, Lane, Reply};
 
 impl Shared {
@@ -69,18 +69,21 @@ impl Shared {
 
     /// Renews holds and places in line, also before latches, many at a time.
     pub(crate) async fn renew_halls(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
-        let batches = self.batches(ids).into_iter().map(|batch| async move {
-            let keys = batch.iter().flat_map(|&at| {
-                let keys = self.prefix.keys(ids[at].resource());
-                ['h', 'x', 'q', 'w'].map(|letter| keys.part(letter))
+        let batches = self
+            .batches(ids, HALLS)
+            .into_iter()
+            .map(|batch| async move {
+                let keys = batch.iter().flat_map(|&at| {
+                    let keys = self.prefix.keys(ids[at].resource());
+                    ['h', 'x', 'q', 'w'].map(|letter| keys.part(letter))
+                });
+                let keys: Vec<String> = keys.collect();
+                let script = &self.scripts.renew;
+                let renewals = self
+                    .renew_batch(lane, script, true, &keys, &batch, ids)
+                    .await;
+                (batch, renewals)
             });
-            let keys: Vec<String> = keys.collect();
-            let script = &self.scripts.renew;
-            let renewals = self
-                .renew_batch(lane, script, true, &keys, &batch, ids)
-                .await;
-            (batch, renewals)
-        });
         in_order(ids.len(), futures_util::future::join_all(batches).await)
     }
 

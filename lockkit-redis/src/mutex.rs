@@ -8,7 +8,7 @@ use lockkit_core::{Claim, Fence, HoldId, Instant, Order, Released, Renewal, Reso
 use crate::error::odd;
 use crate::key::Keys;
 use crate::renew::in_order;
-use crate::shared::{Shared, milliseconds, stamp};
+use crate::shared::{HALLS, MUTEXES, Shared, milliseconds, stamp};
 use crate::transport::{Arg, Lane, Reply};
 
 /// What an attempt brought.
@@ -84,39 +84,45 @@ impl Shared {
 
     /// Renews holds of mutexes, many at a time.
     pub(crate) async fn renew_mutexes(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
-        let batches = self.batches(ids).into_iter().map(|batch| async move {
-            let keys: Vec<String> = batch
-                .iter()
-                .map(|&at| self.prefix.keys(ids[at].resource()).main())
-                .collect();
-            let renewals = self
-                .renew_batch(lane, &self.scripts.mutex_renew, false, &keys, &batch, ids)
-                .await;
-            (batch, renewals)
-        });
+        let batches = self
+            .batches(ids, MUTEXES)
+            .into_iter()
+            .map(|batch| async move {
+                let keys: Vec<String> = batch
+                    .iter()
+                    .map(|&at| self.prefix.keys(ids[at].resource()).main())
+                    .collect();
+                let renewals = self
+                    .renew_batch(lane, &self.scripts.mutex_renew, false, &keys, &batch, ids)
+                    .await;
+                (batch, renewals)
+            });
         in_order(ids.len(), join_all(batches).await)
     }
 
     /// Renews places in line for mutexes.
     pub(crate) async fn renew_mutex_places(&self, lane: Lane, ids: &[&HoldId]) -> Vec<Renewal> {
-        let batches = self.batches(ids).into_iter().map(|batch| async move {
-            let keys = batch.iter().flat_map(|&at| {
-                let keys = self.prefix.keys(ids[at].resource());
-                [keys.main(), keys.part('q'), keys.part('w')]
+        let batches = self
+            .batches(ids, HALLS)
+            .into_iter()
+            .map(|batch| async move {
+                let keys = batch.iter().flat_map(|&at| {
+                    let keys = self.prefix.keys(ids[at].resource());
+                    [keys.main(), keys.part('q'), keys.part('w')]
+                });
+                let keys: Vec<String> = keys.collect();
+                let renewals = self
+                    .renew_batch(
+                        lane,
+                        &self.scripts.mutex_renew_places,
+                        true,
+                        &keys,
+                        &batch,
+                        ids,
+                    )
+                    .await;
+                (batch, renewals)
             });
-            let keys: Vec<String> = keys.collect();
-            let renewals = self
-                .renew_batch(
-                    lane,
-                    &self.scripts.mutex_renew_places,
-                    true,
-                    &keys,
-                    &batch,
-                    ids,
-                )
-                .await;
-            (batch, renewals)
-        });
         in_order(ids.len(), join_all(batches).await)
     }
 

@@ -12,9 +12,12 @@ use crate::script::Script;
 use crate::scripts::Scripts;
 use crate::transport::{Arg, Call, Lane, Reply, Route};
 
-/// How many holds one script renews: enough to share its cost, few enough that the server, which does
-/// one thing at a time, is never busy with it for as long as a millisecond.
-const BATCH: usize = 200;
+/// How many holds of mutexes one script renews: enough to share its cost, few enough that the server,
+/// which does one thing at a time, is done with it in about a millisecond.
+pub(crate) const MUTEXES: usize = 200;
+
+/// The same for what is kept in several keys, which costs several times as much.
+pub(crate) const HALLS: usize = 64;
 
 /// One backend.
 #[derive(Debug)]
@@ -61,16 +64,16 @@ impl Shared {
     }
 
     /// Parts ids, by their places in a list, so that one script can renew the keys of each part.
-    pub(crate) fn batches(&self, ids: &[&HoldId]) -> Vec<Vec<usize>> {
+    pub(crate) fn batches(&self, ids: &[&HoldId], most: usize) -> Vec<Vec<usize>> {
         let mut places: Vec<usize> = (0..ids.len()).collect();
         if self.route.is_one() {
-            return places.chunks(BATCH).map(<[usize]>::to_vec).collect();
+            return places.chunks(most).map(<[usize]>::to_vec).collect();
         }
         let bucket = |at: &usize| self.prefix.keys(ids[*at].resource()).bucket;
         places.sort_by_key(bucket);
         let buckets = places.chunk_by(|one, other| bucket(one) == bucket(other));
         buckets
-            .flat_map(|bucket| bucket.chunks(BATCH))
+            .flat_map(|bucket| bucket.chunks(most))
             .map(<[usize]>::to_vec)
             .collect()
     }

@@ -221,14 +221,12 @@ async fn a_hold_lives_on_a_majority_and_is_given_back_to_the_rest() {
     let client = nodes.client("").await;
     let held = claim("n", LONG);
     let grant = hold(&client, &held).await;
-    nodes.0[1].cli(&["DEL", "x"]).unwrap();
+    eventually("all have it", async || nodes.holding() == [true; 3]).await;
     let key = nodes.0[1].cli(&["KEYS", "*:redlock/mutex/*"]).unwrap();
     nodes.0[1].cli(&["DEL", key.trim()]).unwrap();
     eventually("it is given back", async || {
-        assert!(matches!(
-            renew(&client, &held).await,
-            Renewal::Renewed { .. }
-        ));
+        let renewal = renew(&client, &held).await;
+        assert!(matches!(renewal, Renewal::Renewed { .. }), "{renewal:?}");
         nodes.holding() == [true; 3]
     })
     .await;

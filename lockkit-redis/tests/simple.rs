@@ -1,5 +1,7 @@
 //! `strategy=simple`: a plain key, on servers that allow little.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -184,8 +186,6 @@ async fn a_failed_try_is_one_command() {
     calls.retain(|name, _| !name.starts_with("config") && name != "info");
     let set = calls.remove("set");
     assert_eq!(set, Some(20));
-    // Whether core lets go of what a failed try cannot have left is not for this backend to say.
-    calls.retain(|name, _| !["evalsha", "script|load", "get"].contains(&name.as_str()));
     assert!(calls.is_empty(), "{calls:?}");
 }
 

@@ -110,10 +110,10 @@ pub fn backends() -> Vec<&'static Descriptor> {
 }
 
 fn schemes() -> String {
-    let names: Vec<String> = backends()
-        .iter()
-        .map(|b| format!("{}:", b.driver))
-        .collect();
+    // Not every backend has a scheme of its own: another strategy is asked for behind the `?`.
+    let is_scheme = |name: &str| name == "memory" || FEATURES.iter().any(|(s, _)| *s == name);
+    let backends = backends().into_iter().filter(|b| is_scheme(b.driver));
+    let names: Vec<String> = backends.map(|b| format!("{}:", b.driver)).collect();
     names.join(", ")
 }
 

@@ -105,6 +105,9 @@ pub(super) struct Said {
     pub(super) overtaken: Option<f64>,
 }
 
+/// Where counting begins, and where it ends.
+const MARKS: usize = 2;
+
 /// One run: what was done, and what it took in all.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
@@ -135,7 +138,7 @@ impl Drivers {
         let mut command = self.command(subject, work, servers)?;
         let driver = Peer::spawn(command.stderr(Stdio::piped()))?;
         let mut marks = Vec::new();
-        let said = hear(&driver, || {
+        let said = hear(&driver, MARKS, || {
             marks.push((Counters::read(counted)?, cpu_us(driver.pid())?));
             Ok(())
         })?;
@@ -154,7 +157,7 @@ impl Drivers {
         let mut command = self.command(subject, work, &[server])?;
         let driver = Peer::spawn(command.stderr(Stdio::piped()))?;
         let (mut census, mut requests) = (None, 0.0);
-        let said = hear(&driver, || {
+        let said = hear(&driver, MARKS, || {
             match census.take() {
                 None => census = Some(Census::start(server)?),
                 Some(census) => requests = Census::finish(census)?,
@@ -199,16 +202,28 @@ impl Drivers {
     }
 }
 
-/// Listens until the line of JSON comes; `mark` is called where counting begins and where it ends.
-pub(super) fn hear(driver: &Peer, mut mark: impl FnMut() -> Result<()>) -> Result<Said> {
+/// Listens until the line of JSON has come, and as many marks, which come another way: `mark` is
+/// called where counting begins and where it ends.
+pub(super) fn hear(
+    driver: &Peer,
+    mut marks: usize,
+    mut mark: impl FnMut() -> Result<()>,
+) -> Result<Said> {
+    let mut said = None;
     loop {
         let line = driver.hear()?;
         if line.starts_with("measure: ") {
             mark()?;
+            marks = marks.saturating_sub(1);
         } else if line.starts_with('{') {
-            return Ok(serde_json::from_str(&line)?);
+            said = Some(serde_json::from_str(&line)?);
         } else {
             eprintln!("{line}");
+        }
+        if marks == 0
+            && let Some(said) = said
+        {
+            return Ok(said);
         }
     }
 }

@@ -73,7 +73,7 @@ fn round(ring: &Ring, processes: usize) -> Result<Round> {
     let before = Counters::read(&[&ring.server])?;
     sleep(Duration::from_secs(ring.seconds));
     let spent = Counters::read(&[&ring.server])? - before;
-    let said = peers.iter().map(|peer| hear(peer, || Ok(())));
+    let said = peers.iter().map(|peer| hear(peer, 0, || Ok(())));
     let said = said.collect::<Result<Vec<Said>>>()?;
     let ops: Vec<f64> = said.iter().map(|said| said.ops).collect();
     Ok(Round {

@@ -12,24 +12,14 @@ const NODES: usize = 5;
 const HEALTHY: &str = "RedLock, 5 nodes";
 const STALLED: &str = "RedLock, 1 stalled";
 const REFUSED: &str = "RedLock, 1 refused";
-const SUBJECTS: [Subject; 2] = [Subject::Lockkit, Subject::Rslock];
 
 pub(super) fn measure(ring: &Ring, report: &mut Report) -> Result<()> {
-    let mut found = [const { [const { Vec::new() }; 3] }; SUBJECTS.len()];
-    for _ in 0..ring.rounds {
-        for (subject, runs) in SUBJECTS.into_iter().zip(&mut found) {
-            for (runs, outcome) in runs.iter_mut().zip(round(ring, subject)?) {
-                runs.push(outcome);
-            }
-        }
-    }
-    for (subject, runs) in SUBJECTS.into_iter().zip(&found) {
-        for (workload, outcomes) in [HEALTHY, STALLED, REFUSED].into_iter().zip(runs) {
-            tell(report, workload, subject, outcomes);
-        }
-    }
-    let p50 = |runs: &Vec<Outcome>| runs.iter().map(|run| run.said.p50_us).collect::<Vec<_>>();
-    let [healthy, stalled, refused] = found[0].each_ref().map(p50);
+    let theirs = Runs::of(ring, Subject::Rslock);
+    let ours = Runs::of(ring, Subject::Lockkit);
+    theirs?.tell(report, Subject::Rslock);
+    let ours = ours?;
+    ours.tell(report, Subject::Lockkit);
+    let [healthy, stalled, refused] = ours.0.each_ref().map(|runs| p50(runs));
     for (workload, other) in [(STALLED, stalled), (REFUSED, refused)] {
         let ratio = median(&ratios(&other, &healthy));
         report.bar(workload, ("p50 to the healthy one", "x"), ratio, 1.2);
@@ -37,39 +27,57 @@ pub(super) fn measure(ring: &Ring, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One run in each state of the nodes, which are new.
-fn round(ring: &Ring, subject: Subject) -> Result<[Outcome; 3]> {
-    let nodes = (0..NODES).map(|_| RedisServer::start());
-    let mut nodes = nodes.collect::<Result<Vec<_>>>()?;
-    let work = ring.work("pair", 1, 1);
-    let run = |nodes: &[RedisServer]| {
-        let all: Vec<&RedisServer> = nodes.iter().collect();
-        // The last one may be unable to answer.
-        ring.drivers.run(subject, work, &all, &all[1..])
-    };
-    let healthy = run(&nodes)?;
-    nodes[0].pause()?;
-    let stalled = run(&nodes)?;
-    nodes[0].resume()?;
-    nodes[0].kill()?;
-    let refused = run(&nodes)?;
-    Ok([healthy, stalled, refused])
+/// The runs in each state of the nodes.
+struct Runs([Vec<Outcome>; 3]);
+
+impl Runs {
+    /// Each round on nodes of its own.
+    fn of(ring: &Ring, subject: Subject) -> Result<Self> {
+        let mut runs = Self([const { Vec::new() }; 3]);
+        for _ in 0..ring.rounds {
+            let nodes = (0..NODES).map(|_| RedisServer::start());
+            let mut nodes = nodes.collect::<Result<Vec<_>>>()?;
+            runs.0[0].push(run(ring, subject, &nodes)?);
+            nodes[0].pause()?;
+            runs.0[1].push(run(ring, subject, &nodes)?);
+            nodes[0].resume()?;
+            nodes[0].kill()?;
+            runs.0[2].push(run(ring, subject, &nodes)?);
+        }
+        Ok(runs)
+    }
+
+    fn tell(&self, report: &mut Report, subject: Subject) {
+        for (workload, runs) in [HEALTHY, STALLED, REFUSED].into_iter().zip(&self.0) {
+            let subject = subject.name_with(&runs[0].said.version);
+            let mut row = |metric, figure: fn(&Outcome) -> f64| {
+                let samples: Vec<f64> = runs.iter().map(figure).collect();
+                report.row(workload, &subject, metric, &samples);
+            };
+            row(("p50", "us"), |run| run.said.p50_us);
+            row(("p99", "us"), |run| run.said.p99_us);
+            row(("max", "us"), |run| run.said.max_us);
+            row(("errors", "/op"), |run| run.said.errors / run.said.ops);
+            // Of the four nodes that answer in every state.
+            row(("commands", "/op"), |run| run.spent.commands / run.said.ops);
+            row(("server CPU", "us/op"), |run| {
+                run.spent.cpu_us / run.said.ops
+            });
+            row(("client CPU", "us/op"), |run| {
+                run.client_cpu_us / run.said.ops
+            });
+            row(("bytes", "/op"), |run| run.spent.bytes / run.said.ops);
+        }
+    }
 }
 
-fn tell(report: &mut Report, workload: &'static str, subject: Subject, outcomes: &[Outcome]) {
-    let named = subject.name_with(&outcomes[0].said.version);
-    let mut row = |metric, figure: fn(&Outcome) -> f64| {
-        let samples: Vec<f64> = outcomes.iter().map(figure).collect();
-        report.row(workload, &named, metric, &samples);
-    };
-    row(("p50", "us"), |run| run.said.p50_us);
-    row(("p99", "us"), |run| run.said.p99_us);
-    row(("max", "us"), |run| run.said.max_us);
-    row(("errors", "/op"), |run| run.said.errors / run.said.ops);
-    row(("commands, 4 nodes", "/op"), |run| {
-        run.spent.commands / run.said.ops
-    });
-    row(("bytes, 4 nodes", "/op"), |run| {
-        run.spent.bytes / run.said.ops
-    });
+/// Locks and unlocks, one at a time. The first node may be unable to tell what it has spent.
+fn run(ring: &Ring, subject: Subject, nodes: &[RedisServer]) -> Result<Outcome> {
+    let nodes: Vec<&RedisServer> = nodes.iter().collect();
+    let work = ring.work("pair", 1, 1);
+    ring.drivers.run(subject, work, &nodes, &nodes[1..])
+}
+
+fn p50(runs: &[Outcome]) -> Vec<f64> {
+    runs.iter().map(|run| run.said.p50_us).collect()
 }

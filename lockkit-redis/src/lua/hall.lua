@@ -69,6 +69,7 @@ local function write_place(place)
     place.flags, place.mode, place.client, place.stamp, place.label)
 end
 
+<<<<<<< HEAD
 -- The next number of the bucket, above whatever was given before, also after data was lost: if another
 -- master issued the last one, or the counter is gone, it takes a leap; see mutex_hand_over.lua.
 local function next_number(hall)
@@ -83,6 +84,41 @@ local function next_number(hall)
     call('SET', hall.server, hall.run)
   end
   return number
+=======
+-- If another process than this one issued the last number of the bucket, the counter takes a leap past
+-- the clock, so that it stays above whatever was given before, also after data was lost. Each
+-- connection tells it once for a bucket, with a request that may need no number.
+local function vouch(hall)
+  if hall.run == '' or call('GET', hall.server) == hall.run then
+    return
+  end
+  local number = tonumber(call('GET', hall.fence) or 0) or 0
+  local leap = number < 1e12 and 67108864 or 1048576
+  call('SET', hall.fence, format('%d', math.max(number, now_us()) + leap))
+  call('SET', hall.server, hall.run)
+end
+
+-- The next number of the bucket. A counter that is gone is set to the clock, with a larger leap.
+local function next_number(hall)
+  local number = call('INCR', hall.fence)
+  if number < 1e12 then
+    number = now_us() + 67108864
+    call('SET', hall.fence, format('%d', number))
+  end
+  return number
+end
+
+-- The keys of a hall, from KEYS[first] on: h, x, q, w, z, the fence counter and the server of its
+-- bucket. `run` is the process that the server is, once for each connection and bucket, else ''.
+local function open(first, run, inbox)
+  local hall = {
+    h = KEYS[first], x = KEYS[first + 1], q = KEYS[first + 2], w = KEYS[first + 3],
+    z = KEYS[first + 4], fence = KEYS[first + 5], server = KEYS[first + 6],
+    run = run, inbox = inbox,
+  }
+  vouch(hall)
+  return hall
+>>>>>>> main
 end
 
 -- The keys of a hall, from KEYS[first] on: h, x, q, w, z, the fence counter and the server of its

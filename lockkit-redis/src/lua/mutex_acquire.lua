@@ -7,10 +7,10 @@
 -- Gives the fence (> 0) if held; else less than 0: minus what is left of the holder's lease, in ms.
 local call = redis.call
 local held = call('GET', KEYS[1])
-local number
-if not held and (ARGV[3] == 'b' or (ARGV[3] == 'f' and call('EXISTS', KEYS[2]) == 0)) then
-  number = call('INCR', KEYS[4])
-  if number >= 1e12 and ARGV[5] == '' then
+local enters = not held and (ARGV[3] == 'b' or (ARGV[3] == 'f' and call('EXISTS', KEYS[2]) == 0))
+if enters and ARGV[5] == '' then
+  local number = call('INCR', KEYS[4])
+  if number >= 1e12 then
     local value = '1' .. ARGV[1] .. string.format('%d', number) .. ':' .. ARGV[2] .. ':' .. ARGV[6]
     call('SET', KEYS[1], value, 'PX', ARGV[2])
     return number

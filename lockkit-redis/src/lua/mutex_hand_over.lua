@@ -3,15 +3,22 @@
 --
 -- A fence is the next number of the bucket's counter. The counter must stay above whatever was given
 -- before, also after data was lost. So the first request that each connection makes for a bucket
+<<<<<<< HEAD
 -- says in `run` which master this is, and since when; if another one issued the last number, or the
 -- counter is gone, it takes a leap: to a minute ahead of the clock, so that of two masters that take
 -- over from the same data the later one leaps further; where a clock is behind, over what can have
 -- been issued and lost.
+=======
+-- says in `run` which process the server is; if another process issued the last number, the counter
+-- takes a leap past the clock, whether or not this request needs a number: the next ones say nothing
+-- any more. A counter that is gone is set to the clock, with a larger leap.
+>>>>>>> main
 local function now_us()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
 end
 
+<<<<<<< HEAD
 local function next_number(number, run)
   number = number or call('INCR', KEYS[4])
   if number >= 1e12 and (run == '' or call('GET', KEYS[5]) == run) then
@@ -22,6 +29,24 @@ local function next_number(number, run)
   call('SET', KEYS[4], string.format('%d', number))
   if run ~= '' then
     call('SET', KEYS[5], run)
+=======
+local function vouch(run)
+  if run == '' or call('GET', KEYS[5]) == run then
+    return
+  end
+  local number = tonumber(call('GET', KEYS[4]) or 0) or 0
+  local leap = number < 1e12 and 67108864 or 1048576
+  call('SET', KEYS[4], string.format('%d', math.max(number, now_us()) + leap))
+  call('SET', KEYS[5], run)
+end
+
+local function next_number(run)
+  vouch(run)
+  local number = call('INCR', KEYS[4])
+  if number < 1e12 then
+    number = now_us() + 67108864
+    call('SET', KEYS[4], string.format('%d', number))
+>>>>>>> main
   end
   return number
 end
@@ -80,6 +105,20 @@ local function tidy()
   call('PEXPIRE', KEYS[3], last - math.floor(now_us() / 1000))
 end
 
+-- Looks at a few places when somebody new lines up, and removes those that stand aside and have run
+-- out: nobody else would while the line never ends.
+local function sweep(now)
+  if call('HLEN', KEYS[3]) <= 2 * call('ZCARD', KEYS[2]) + 8 then
+    return
+  end
+  for _, attempt in ipairs(call('HRANDFIELD', KEYS[3], 3)) do
+    if not place_of(attempt, now) then
+      call('HDEL', KEYS[3], attempt)
+      call('ZREM', KEYS[2], attempt)
+    end
+  end
+end
+
 -- Hands a free mutex to whoever is first in line, alive and reachable; `me`, if it is first, is not
 -- rung. Gives the attempt and the number of the new holder, or nil if nobody is left in line.
 local function hand_over(me, number, run, inbox)
@@ -99,7 +138,7 @@ local function hand_over(me, number, run, inbox)
     if not place then
       call('HDEL', KEYS[3], first)
     else
-      number = number or next_number(nil, run)
+      number = number or next_number(run)
       local heard = 1
       if first ~= me and place.client ~= '' then
         -- With the name of this master: what reaches nobody here is passed on to replicas as well,

@@ -1,18 +1,18 @@
 -- The rest of mutex_acquire: somebody holds it, waits for it, or this claim has asked before.
 local attempt, ttl, run = ARGV[1], ARGV[2], ARGV[5]
 local since, client, label = string.match(ARGV[6], '^(%d+):%-:(%w*):(.*)$')
-if number then
-  number = next_number(number, run)
+vouch(run)
+if enters then
+  local number = next_number(run)
   take(attempt, number, ttl, since, client, label)
   return number
 end
 settle(run)
 if not held then
   -- Its holder is gone. Whoever comes next is let in now, and it may be this one.
-  local holder
-  holder, number = hand_over(attempt, nil, run, ARGV[7])
+  local holder, number = hand_over(attempt, nil, run, ARGV[7])
   if holder == nil then
-    number = next_number(number, run)
+    number = number or next_number(run)
     call('HDEL', KEYS[3], attempt)
     take(attempt, number, ttl, since, client, label)
     return number
@@ -32,8 +32,8 @@ if string.sub(held, 2, 17) == attempt then
   return tonumber(fence)
 end
 local left = call('PTTL', KEYS[1])
-if left > tonumber(lease) then
-  -- The server's clock went back.
+if left > tonumber(lease) or left < 0 then
+  -- The server's clock went back, or somebody took the expiry away.
   call('PEXPIRE', KEYS[1], lease)
   left = tonumber(lease)
 end
@@ -44,7 +44,10 @@ if ARGV[4] == 'w' then
     local known = call('HGET', KEYS[3], attempt)
     seq = known and string.match(known, '^%d+:(%d+):')
   end
-  seq = seq or string.format('%d', next_number(nil, run))
+  if not seq then
+    seq = string.format('%d', next_number(run))
+    sweep(now)
+  end
   call('HSET', KEYS[3], attempt,
     string.format('%d:%s:%s:%s:%s:x:%s:%s:%s', now + ttl, seq, ttl, since, ARGV[8], client, ARGV[9], label))
   call('ZADD', KEYS[2], seq, attempt)

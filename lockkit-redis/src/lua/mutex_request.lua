@@ -17,6 +17,11 @@ if string.find(flags, 'd', 1, true) then
 end
 if not string.find(flags, 'a', 1, true) then
   local left = redis.call('PTTL', KEYS[1])
+  if left < 0 then
+    -- Somebody took the expiry away.
+    left = tonumber(string.match(before, '^%d+:(%d+)'))
+  end
+  left = math.max(left, 1)
   redis.call('PEXPIRE', KEYS[1], left)
   redis.call('SET', KEYS[1], '1' .. attempt .. before .. flags .. 'a:' .. client .. ':' .. label, 'PX', left)
 end

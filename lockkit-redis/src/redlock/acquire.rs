@@ -110,18 +110,22 @@ impl Canvass {
         // Without an answer the node may have given its hold all the same.
         let nothing = matches!(proposed, Ok(Proposed::Theirs { .. }));
         let ours = matches!(proposed, Ok(Proposed::Ours { .. }));
+        // If this node is too slow to be counted, the hold may be let go before it has it. Looked at
+        // before its word is told, because its own may be the one that decides.
+        let over = |stage: &Stage| matches!(stage, Stage::Granted(_) | Stage::Failed);
+        let mut late = over(&self.stage.borrow());
         tell(Heard::Proposed(proposed));
         if nothing {
             return;
         }
         let elected = self.reach(|stage| !matches!(stage, Stage::Proposing)).await;
         if let (true, Stage::Confirming(token) | Stage::Granted(token)) = (ours, elected) {
-            tell(Heard::Confirmed(self.voter.confirm(&self.bid, token).await));
+            let confirmed = self.voter.confirm(&self.bid, token).await;
+            late = over(&self.stage.borrow());
+            tell(Heard::Confirmed(confirmed));
         }
-        let over = |stage: &Stage| matches!(stage, Stage::Granted(_) | Stage::Failed);
         let end = self.reach(over).await;
-        // It may have been let go already while this node was slow.
-        if end == Stage::Failed || !self.council.holds(self.bid.id.attempt()) {
+        if end == Stage::Failed || (late && !self.council.holds(self.bid.id.attempt())) {
             // If it does not arrive either, the lease ends what it took.
             let which = Which::UpTo(self.bid.round);
             let _ = self.voter.release(&self.bid.id, which).await;

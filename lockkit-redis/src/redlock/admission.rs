@@ -27,7 +27,7 @@ use futures_util::future::join_all;
 use lockkit_core::Clock;
 
 use super::ballot::majority;
-use super::peer::{Memory, Peer, Standing};
+use super::peer::{FLOOR, Memory, Peer, Standing};
 
 /// The shortest time between two looks at who may vote.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -101,9 +101,14 @@ impl Admission {
                 *known = counter.max(*known);
             }
         }
-        let by_clock = heard < majority(self.peers.len());
+        if heard < majority(self.peers.len()) {
+            // The same floor for all, or the token of some would be refused by the others.
+            let clocks = standings.iter().flatten().map(|standing| standing.clock);
+            let floor = highest.entry(FLOOR.to_owned()).or_default();
+            *floor = clocks.max().unwrap_or(0).max(*floor);
+        }
         let counters: Vec<(String, u64)> = highest.into_iter().collect();
         // What fails is met again.
-        join_all(admitted.iter().map(|peer| peer.adopt(&counters, by_clock))).await;
+        join_all(admitted.iter().map(|peer| peer.adopt(&counters))).await;
     }
 }

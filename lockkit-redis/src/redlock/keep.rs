@@ -120,6 +120,10 @@ impl Round {
                 }
                 None if tally.is_gone(nodes, majority) => {
                     self.council.note(id.attempt(), false);
+                    // What a minority may still have is in somebody's way.
+                    let (council, id) = (self.council.clone(), id.clone());
+                    let errands = self.council.errands.clone();
+                    errands.spawn(async move { council.release(&id, Which::All).await });
                     Renewal::Gone
                 }
                 None => Renewal::Unknown(self.council.absent(errors.take().unwrap_or_default())),

@@ -9,30 +9,38 @@ use super::council::Council;
 use super::voter::{Freed, Which};
 
 impl Council {
-    /// Lets a hold go on all nodes; returns when a majority has answered. Whatever a majority has is
-    /// seen by one of those.
+    /// Lets a hold go on all nodes; returns when a majority has answered, and it is clear whether a
+    /// majority had it.
     pub(crate) async fn release(&self, id: &HoldId, which: Which) -> Result<Released> {
         self.note(id.attempt(), false);
         let mut answers = self.ask(|voter| {
             let id = id.clone();
             async move { voter.release(&id, which).await }
         });
-        let (mut heard, mut released, mut errors) = (0, Released::NotHeld, Vec::new());
+        let (mut heard, mut confirmed, mut errors) = (0, 0, Vec::new());
         while let Some((_, answer)) = answers.recv().await {
             match answer {
                 Err(error) => errors.push(error),
                 Ok(freed) => {
                     heard += 1;
-                    if freed == Freed::Confirmed {
-                        released = Released::Done;
-                    }
+                    confirmed += usize::from(freed == Freed::Confirmed);
                 }
             }
-            if heard >= self.majority() {
-                return Ok(released);
+            let most = confirmed + self.voters.len() - heard;
+            if confirmed >= self.majority() {
+                return Ok(Released::Done);
+            } else if heard >= self.majority() && most < self.majority() {
+                return Ok(Released::NotHeld);
             }
         }
-        Err(self.absent(errors))
+        if heard < self.majority() {
+            return Err(self.absent(errors));
+        }
+        // The nodes that are missing may have had it too.
+        Ok(match confirmed {
+            0 => Released::NotHeld,
+            _ => Released::Done,
+        })
     }
 
     /// See [`Backend::extend`](lockkit_core::Backend::extend).
@@ -44,7 +52,13 @@ impl Council {
         });
         match outcome.await {
             Ok(Some(_)) => Renewal::Renewed { sent_at, ttl },
-            Ok(None) => Renewal::Gone,
+            Ok(None) => {
+                // A minority may have it, and would now keep it for longer.
+                match self.release(id, Which::All).await {
+                    Ok(_) => Renewal::Gone,
+                    Err(error) => Renewal::Unknown(error),
+                }
+            }
             Err(error) => Renewal::Unknown(error),
         }
     }

@@ -1,4 +1,4 @@
-#![doc = include_str!("../docs/redlock.md")]
+//! Locks on a majority of independent servers; see [`Redlock`] for the rules and why they are safe.
 
 mod acquire;
 mod admission;
@@ -8,6 +8,8 @@ mod connect;
 mod council;
 mod descriptor;
 mod ears;
+#[cfg(test)]
+mod fake;
 mod keep;
 mod keys;
 mod let_go;
@@ -18,6 +20,8 @@ mod record;
 mod roll;
 mod scripts;
 mod seat;
+#[cfg(test)]
+mod storm;
 mod ticket;
 mod view;
 mod voter;

@@ -13,6 +13,9 @@ use crate::key::Bucket;
 use crate::script::Script;
 use crate::transport::{Arg, Call, Lane, Live, Node, Reply};
 
+/// The counter of a node that is a floor for all buckets.
+pub(crate) const FLOOR: &str = "floor";
+
 /// One node.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -39,6 +42,8 @@ pub(crate) struct Standing {
     pub(crate) waited: Duration,
     /// The longest lease of any client that ever asked.
     pub(crate) lease: Duration,
+    /// Its wall clock in microseconds.
+    pub(crate) clock: u64,
 }
 
 impl Peer {
@@ -90,7 +95,7 @@ impl Peer {
             .eval(Lane::Work, &self.scripts.join, &keys, &args)
             .await?;
         let numbers: Vec<u64> = numbers(&reply);
-        let [state, waited, lease] = numbers[..] else {
+        let [state, waited, lease, clock] = numbers[..] else {
             return Err(odd("what it remembers"));
         };
         Ok(Standing {
@@ -101,6 +106,7 @@ impl Peer {
             },
             waited: Duration::from_millis(waited),
             lease: Duration::from_millis(lease),
+            clock,
         })
     }
 
@@ -113,21 +119,20 @@ impl Peer {
         let fields = reply.as_array().ok_or_else(|| odd("its counters"))?;
         let counters = fields.chunks_exact(2).filter_map(|pair| {
             let field = pair[0].as_text()?;
-            let counts = field == "floor" || field.bytes().all(|byte| byte.is_ascii_digit());
+            let counts = field == FLOOR || field.bytes().all(|byte| byte.is_ascii_digit());
             let counter = pair[1].as_text()?.parse().ok()?;
             counts.then(|| (field.to_owned(), counter))
         });
         Ok((!fields.is_empty()).then(|| counters.collect()))
     }
 
-    /// Lets it vote, with counters that are at least these; `by_clock` to go on from its clock too.
-    pub(crate) async fn adopt(&self, counters: &[(String, u64)], by_clock: bool) -> Result<()> {
+    /// Lets it vote, with counters that are at least these.
+    pub(crate) async fn adopt(&self, counters: &[(String, u64)]) -> Result<()> {
         let texts: Vec<String> = counters
             .iter()
             .flat_map(|(field, counter)| [field.clone(), counter.to_string()])
             .collect();
-        let mut args: Vec<Arg<'_>> = vec![if by_clock { "1" } else { "" }.into()];
-        args.extend(texts.iter().map(Arg::from));
+        let args: Vec<Arg<'_>> = texts.iter().map(Arg::from).collect();
         let script = &self.scripts.adopt;
         self.eval(Lane::Work, script, &[self.keys.node()], &args)
             .await

@@ -9,6 +9,7 @@ use super::backend::State;
 use super::change::Change;
 use crate::error::repeat;
 use crate::renew::in_order;
+use crate::shared::MUTEXES;
 use crate::transport::Lane;
 
 impl State {
@@ -24,7 +25,7 @@ impl State {
         let of_places = of_places.map(|ttl| Renewal::Renewed { sent_at, ttl });
         let of_places = of_places.collect();
         let hold_ids: Vec<&HoldId> = holds.iter().map(|&at| &ids[at]).collect();
-        let batches = self.shared.batches(&hold_ids).into_iter();
+        let batches = self.shared.batches(&hold_ids, MUTEXES).into_iter();
         let batches = batches.map(|batch| async {
             let ids: Vec<&HoldId> = batch.iter().map(|&at| hold_ids[at]).collect();
             let renewals = self.renew_batch(&ids).await;

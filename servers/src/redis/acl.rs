@@ -10,11 +10,11 @@ pub const PASSWORD: &str = "only-for-tests";
 /// and those by which it connects. Other keys and channels, `KEYS`, `CONFIG` and `FLUSHALL` are
 /// refused, also from inside a script.
 pub const RULES: &str = "resetkeys resetchannels ~lk:* &lk:* -@all \
-    +hello +auth +ping +info +client|setname \
+    +hello +auth +ping +info +client|setname +client|kill \
     +eval +evalsha +script|load +publish +time \
     +subscribe +unsubscribe +ssubscribe +sunsubscribe +spublish \
     +get +set +del +exists +incr +pexpire +pttl \
-    +hget +hset +hmget +hdel +hexists +hlen +hincrby +hvals +hrandfield \
+    +hget +hset +hmget +hgetall +hdel +hexists +hlen +hincrby +hvals +hrandfield \
     +zadd +zrem +zscore +zcard +zrange +zrangebyscore +zremrangebyrank \
     +sadd +scan +wait +asking +cluster|slots";
 

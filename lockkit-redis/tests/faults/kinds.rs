@@ -1,0 +1,111 @@
+//! Latches, semaphores and read-write locks whose holders or connections fail.
+
+use futures_util::future::join_all;
+use lockkit_core::Fence;
+use tokio::time::{Instant, sleep};
+
+use crate::rig::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_cut_off_when_a_latch_opened_passes_once_it_is_back() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let (here, away) = (client(&server).await, locker(&url).await);
+    assert!(here.latch("l").try_set(2).await.unwrap());
+    let waiters: Vec<_> = (0..5)
+        .map(|_| {
+            let latch = away.latch("l");
+            tokio::spawn(async move { latch.wait().await })
+        })
+        .collect();
+    let latch = here.latch("l").resource().unwrap();
+    let line = async || here.inspect(&latch).await.unwrap().waiters.len();
+    until("they wait", async || line().await == 5).await;
+    assert_eq!(here.latch("l").count_down("a").await.unwrap(), 1);
+    assert_eq!(here.latch("l").count_down("a").await.unwrap(), 1, "counted twice");
+    proxy.cut().await.unwrap();
+    assert_eq!(here.latch("l").count_down("b").await.unwrap(), 0);
+    sleep(ms(300)).await;
+    assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
+    proxy.pass().await.unwrap();
+    for waiter in waiters {
+        soon(waiter).await.unwrap().unwrap();
+    }
+    until("nothing is left but the count", async || {
+        cli(&server, &["KEYS", "lk:*latch*"]).ends_with("latch/l.c")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn permits_of_who_has_gone_are_back_a_lease_later_and_no_earlier() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let (here, away) = (client(&server).await, locker(&url).await);
+    let taken = Instant::now();
+    let lost = away.semaphore("s", 3).ttl(ms(2_500)).acquire_many(2).await.unwrap();
+    let kept = here.semaphore("s", 3).ttl(ms(2_500)).acquire().await.unwrap();
+    proxy.cut().await.unwrap();
+    let permits = soon(here.semaphore("s", 3).acquire_many(2)).await.unwrap();
+    assert!(taken.elapsed() >= ms(2_500) - ms(50), "too early: {:?}", taken.elapsed());
+    assert!(!lost.is_held() && kept.is_held());
+    assert!(here.semaphore("s", 3).try_acquire().await.unwrap().is_none());
+    proxy.pass().await.unwrap();
+    until("it is connected again", async || away.probe().await.is_ok()).await;
+    was_lost(lost).await;
+    assert!(permits.is_held());
+    assert_eq!(here.semaphore("s", 3).available().await.unwrap(), 0);
+    let_go(permits).await;
+    let_go(kept).await;
+    assert_eq!(here.semaphore("s", 3).available().await.unwrap(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_among_readers_that_never_end_is_let_in_after_those_before_it() {
+    let server = server();
+    let clients = [client(&server).await, client(&server).await];
+    let stop = tokio_util::sync::CancellationToken::new();
+    let readers = (0..8_u64).map(|reader| {
+        let lock = clients[reader as usize % 2].read_write("rw").ttl(ms(20_000)).read();
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            let mut reads = 0;
+            while !stop.is_cancelled() {
+                let guard = lock.lock().await.unwrap();
+                sleep(ms(5 + reader)).await;
+                let_go(guard).await;
+                reads += 1;
+            }
+            reads
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    sleep(ms(100)).await;
+    let mut highest = Fence::new(0);
+    for _ in 0..10 {
+        let writer = soon(clients[0].read_write("rw").ttl(ms(20_000)).write().lock()).await.unwrap();
+        assert!(writer.fence() > highest, "a fence fell");
+        highest = writer.fence();
+        assert!(clients[1].read_write("rw").read().try_lock().await.unwrap().is_none());
+        let_go(writer).await;
+    }
+    stop.cancel();
+    for reads in join_all(readers).await {
+        assert!(reads.unwrap() > 0, "a reader was never let in");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_gone_keeps_a_writer_out_for_no_longer_than_its_lease() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let (here, away) = (client(&server).await, locker(&url).await);
+    let taken = Instant::now();
+    let lost = away.read_write("rw").ttl(ms(2_500)).read().lock().await.unwrap();
+    proxy.cut().await.unwrap();
+    let writer = soon(here.read_write("rw").write().lock()).await.unwrap();
+    assert!(taken.elapsed() >= ms(2_450), "too early: {:?}", taken.elapsed());
+    assert!(!lost.is_held());
+    assert!(writer.fence() > lost.fence());
+    let_go(writer).await;
+}

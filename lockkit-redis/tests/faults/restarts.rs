@@ -1,0 +1,110 @@
+//! Servers that end, and come back with less than they knew.
+
+use lockkit_core::{Fence, LossReason};
+use lockkit_servers::redis::{AppendOnly, RedisServer};
+use tokio::time::sleep;
+
+use crate::rig::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fences_rise_after_a_restart_from_an_old_dump_whatever_is_asked_first() {
+    let mut server = server();
+    let locker = client(&server).await;
+    let held = locker.mutex("held").ttl(ms(60_000)).lock().await.unwrap();
+    let name = neighbour("held");
+    let mutex = locker.mutex(&name);
+    let_go(mutex.lock().await.unwrap()).await;
+    cli(&server, &["SAVE"]);
+    let mut highest = Fence::new(0);
+    for _ in 0..100 {
+        let guard = mutex.lock().await.unwrap();
+        highest = guard.fence();
+        let_go(guard).await;
+    }
+    tokio::task::block_in_place(|| {
+        server.kill().unwrap();
+        server.restart().unwrap();
+    });
+    // Asks the new process for the same bucket without a need for a number, twice.
+    until("it is connected again", async || {
+        matches!(locker.mutex("held").try_lock().await, Ok(None))
+    })
+    .await;
+    soon(let_go(held)).await;
+    let guard = mutex.lock().await.unwrap();
+    assert!(guard.fence() > highest, "{} after {highest}", guard.fence());
+    let_go(guard).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_without_memory_holders_learn_it_and_waiters_stand_in_line_again() {
+    let mut server = server();
+    let (holder, waiter) = (client(&server).await, client(&server).await);
+    let register = Register::new();
+    let guard = holder.mutex("n").ttl(ms(20_000)).lock().await.unwrap();
+    assert!(register.write(&guard));
+    let queued = waiter.mutex("n").ttl(ms(20_000));
+    let queued = tokio::spawn(async move { queued.lock().await });
+    in_line(&holder, "n", 1).await;
+    tokio::task::block_in_place(|| server.kill().unwrap());
+    sleep(ms(1_500)).await;
+    tokio::task::block_in_place(|| server.restart().unwrap());
+    // Nobody sends a command: both find out by themselves.
+    assert_eq!(soon(guard.lost()).await, LossReason::Gone);
+    let next = soon(queued).await.unwrap().unwrap();
+    assert!(register.write(&next) && next.is_held());
+    assert!(!register.write(&guard), "a stale write was accepted");
+    // It was lost before: nothing is to be released, and nobody is disturbed.
+    was_lost(guard).await;
+    assert!(next.is_held());
+    let_go(next).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_outlives_a_restart_with_a_log_and_no_fence_falls() {
+    let builder = RedisServer::builder().append_only(AppendOnly::Always);
+    let mut server = started(builder);
+    let locker = client(&server).await;
+    let register = Register::new();
+    for _ in 0..3 {
+        let held = locker.mutex("held").ttl(ms(60_000)).lock().await.unwrap();
+        register.use_once(&locker.mutex("n"), ms(0)).await;
+        assert!(register.write(&held) || held.name().as_str() == "held");
+        tokio::task::block_in_place(|| {
+            server.kill().unwrap();
+            server.restart().unwrap();
+        });
+        until("the hold is believed in again", async || held.is_held()).await;
+        let uses = &register;
+        until("it is connected again", async || locker.probe().await.is_ok()).await;
+        uses.use_once(&locker.mutex("n"), ms(0)).await;
+        assert!(held.is_held());
+        let_go(held).await;
+    }
+    register.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_that_is_shorter_than_the_lease_costs_nobody_a_lock_on_a_server_that_remembers() {
+    let builder = RedisServer::builder().append_only(AppendOnly::EverySecond);
+    let mut server = started(builder);
+    let locker = client(&server).await;
+    let guard = locker.mutex("n").ttl(ms(12_000)).lock().await.unwrap();
+    sleep(ms(1_200)).await;
+    tokio::task::block_in_place(|| server.stop().unwrap());
+    sleep(ms(2_000)).await;
+    tokio::task::block_in_place(|| server.restart().unwrap());
+    sleep(ms(1_500)).await;
+    until("it is believed in again", async || guard.is_held()).await;
+    let_go(guard).await;
+}
+
+/// Another name of the same bucket.
+fn neighbour(name: &str) -> String {
+    let bucket = |name: &str| {
+        let crc = crc::Crc::<u16>::new(&crc::CRC_16_XMODEM);
+        crc.checksum(mutex(name).key().as_bytes()) % 256
+    };
+    let mut names = (0..).map(|number| format!("other{number}"));
+    names.find(|other| bucket(other) == bucket(name)).unwrap()
+}
