@@ -1,5 +1,7 @@
 //! A cluster that changes while locks are held and waited for.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod scene;
 
 use std::time::{Duration, Instant};

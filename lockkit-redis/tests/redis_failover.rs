@@ -1,5 +1,7 @@
 //! Another server takes over: by sentinels, or by an operator.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod scene;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Connections that die, hang, and are given up, and grants that have to be on replicas.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod scene;
 
 use std::time::{Duration, Instant};

@@ -3,40 +3,27 @@
 --
 -- A fence is the next number of the bucket's counter. The counter must stay above whatever was given
 -- before, also after data was lost. So the first request that each connection makes for a bucket
-<<<<<<< HEAD
--- says in `run` which master this is, and since when; if another one issued the last number, or the
--- counter is gone, it takes a leap: to a minute ahead of the clock, so that of two masters that take
--- over from the same data the later one leaps further; where a clock is behind, over what can have
--- been issued and lost.
-=======
--- says in `run` which process the server is; if another process issued the last number, the counter
--- takes a leap past the clock, whether or not this request needs a number: the next ones say nothing
--- any more. A counter that is gone is set to the clock, with a larger leap.
->>>>>>> main
+-- says in `run` which master this is, and since when; if another one issued the last number, the counter
+-- leaps, whether or not this request needs a number, for the next ones say nothing any more: to a minute
+-- ahead of the clock, so that of two masters that take over from the same data the later one leaps
+-- further; where a clock is behind, over what can have been issued and lost. So does a counter that
+-- is gone.
 local function now_us()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
 end
 
-<<<<<<< HEAD
-local function next_number(number, run)
-  number = number or call('INCR', KEYS[4])
-  if number >= 1e12 and (run == '' or call('GET', KEYS[5]) == run) then
-    return number
-  end
-  local ahead = now_us() + 67108864
-  number = ahead > number and ahead or number + 1048576
-  call('SET', KEYS[4], string.format('%d', number))
-  if run ~= '' then
-    call('SET', KEYS[5], run)
-=======
 local function vouch(run)
   if run == '' or call('GET', KEYS[5]) == run then
     return
   end
   local number = tonumber(call('GET', KEYS[4]) or 0) or 0
-  local leap = number < 1e12 and 67108864 or 1048576
-  call('SET', KEYS[4], string.format('%d', math.max(number, now_us()) + leap))
+  -- Before the first number there is nothing to leap over.
+  if number > 0 then
+    local ahead = now_us() + 67108864
+    number = ahead > number and ahead or number + 1048576
+    call('SET', KEYS[4], string.format('%d', number))
+  end
   call('SET', KEYS[5], run)
 end
 
@@ -46,21 +33,8 @@ local function next_number(run)
   if number < 1e12 then
     number = now_us() + 67108864
     call('SET', KEYS[4], string.format('%d', number))
->>>>>>> main
   end
   return number
-end
-
--- Leaps if it has to, also where no number is issued now: this connection will not say again which
--- master this is.
-local function settle(run)
-  if run == '' or call('GET', KEYS[5]) == run then
-    return
-  elseif call('EXISTS', KEYS[4]) == 1 then
-    next_number(nil, run)
-  else
-    call('SET', KEYS[5], run)
-  end
 end
 
 local function check(value)

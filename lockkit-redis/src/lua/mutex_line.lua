@@ -7,7 +7,6 @@ if enters then
   take(attempt, number, ttl, since, client, label)
   return number
 end
-settle(run)
 if not held then
   -- Its holder is gone. Whoever comes next is let in now, and it may be this one.
   local holder, number = hand_over(attempt, nil, run, ARGV[7])

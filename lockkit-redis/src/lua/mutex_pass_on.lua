@@ -1,6 +1,5 @@
 -- The rest of mutex_release: somebody waits, or it is not ours, or it is taken away.
 local done = 1
-settle(ARGV[2])
 if not ours then
   done = call('HDEL', KEYS[3], ARGV[1])
   call('ZREM', KEYS[2], ARGV[1])

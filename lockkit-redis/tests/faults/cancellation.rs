@@ -12,23 +12,29 @@ async fn a_thousand_acquires_dropped_at_any_moment_leave_no_hold_and_no_place() 
     let server = server();
     let clients = [client(&server).await, client(&server).await];
     let register = Register::new();
-    let drops = clients.iter().flat_map(|client| [client; 10]).map(|client| {
-        let (lock, register) = (client.mutex("n").ttl(ms(60_000)), &register);
-        async move {
-            for round in 0..50 {
-                let micros = rand::rng().random_range(0..2_000);
-                let using = register.use_once(&lock, ms(0));
-                let _ = timeout(std::time::Duration::from_micros(micros), using).await;
-                if round % 10 == 0 {
-                    sleep(ms(1)).await;
+    let drops = clients
+        .iter()
+        .flat_map(|client| [client; 10])
+        .map(|client| {
+            let (lock, register) = (client.mutex("n").ttl(ms(60_000)), &register);
+            async move {
+                for round in 0..50 {
+                    let micros = rand::rng().random_range(0..2_000);
+                    let using = register.use_once(&lock, ms(0));
+                    let _ = timeout(std::time::Duration::from_micros(micros), using).await;
+                    if round % 10 == 0 {
+                        sleep(ms(1)).await;
+                    }
                 }
             }
-        }
-    });
+        });
     soon(join_all(drops)).await;
     // Were anything left, this would take a minute.
     register.use_once(&clients[0].mutex("n"), ms(0)).await;
-    until("nobody stands in line", async || waiting(&clients[0], "n").await == 0).await;
+    until("nobody stands in line", async || {
+        waiting(&clients[0], "n").await == 0
+    })
+    .await;
     let keys = async || cli(&server, &["KEYS", "lk:*mutex*"]);
     until("nothing is left", async || keys().await.is_empty()).await;
     register.is_sound();
@@ -54,6 +60,9 @@ async fn an_acquire_dropped_while_nothing_arrives_leaves_nothing_once_it_does() 
             let lock = here.mutex(format!("n{number}")).ttl(ms(60_000));
             let_go(soon(lock.lock()).await.unwrap()).await;
         }
-        until("nothing is left", async || cli(&server, &["KEYS", "lk:*mutex*"]).is_empty()).await;
+        until("nothing is left", async || {
+            cli(&server, &["KEYS", "lk:*mutex*"]).is_empty()
+        })
+        .await;
     }
 }

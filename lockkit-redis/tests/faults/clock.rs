@@ -11,7 +11,13 @@ async fn a_lease_that_seems_to_last_an_hour_longer_is_cut_to_its_length_by_whoev
     let server = server();
     let (holder, waiter) = (client(&server).await, client(&server).await);
     let register = Register::new();
-    let guard = holder.mutex("n").ttl(ms(2_000)).without_watchdog().lock().await.unwrap();
+    let guard = holder
+        .mutex("n")
+        .ttl(ms(2_000))
+        .without_watchdog()
+        .lock()
+        .await
+        .unwrap();
     assert!(register.write(&guard));
     let key = key_of(&server, "n");
     cli(&server, &["PEXPIRE", &key, "3600000"]);

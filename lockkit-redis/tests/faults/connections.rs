@@ -10,7 +10,11 @@ use crate::rig::*;
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_are_killed_all_the_time_strand_nobody_and_let_no_two_in() {
     let server = server();
-    let clients = [client(&server).await, client(&server).await, client(&server).await];
+    let clients = [
+        client(&server).await,
+        client(&server).await,
+        client(&server).await,
+    ];
     let register = Register::new();
     let mut operator = raw(&server).await;
     let killing = tokio::spawn(async move {
@@ -53,7 +57,10 @@ async fn an_acquire_whose_answer_is_lost_is_answered_with_the_same_fence_when_re
     let lock = locker.mutex("n").ttl(ms(20_000));
     let held = tokio::spawn(async move { lock.lock().await });
     let holders = async || other.inspect(&mutex("n")).await.unwrap().holders;
-    until("the request has arrived", async || holders().await.len() == 1).await;
+    until("the request has arrived", async || {
+        holders().await.len() == 1
+    })
+    .await;
     let fence = holders().await[0].fence;
     proxy.cut_existing().await;
     proxy.pass().await.unwrap();
@@ -79,7 +86,10 @@ async fn a_release_whose_answer_is_lost_and_that_is_repeated_frees_nobody_else()
     proxy.pass().await.unwrap();
     // It may say that it is not sure; then it goes on in the background.
     let _ = soon(unlocked).await.unwrap();
-    until("it is connected again", async || locker.probe().await.is_ok()).await;
+    until("it is connected again", async || {
+        locker.probe().await.is_ok()
+    })
+    .await;
     assert!(next.is_held());
     let holders = locker.inspect(&mutex("n")).await.unwrap().holders;
     assert_eq!(holders[0].fence, next.fence());
@@ -147,5 +157,8 @@ async fn what_a_runtime_takes_down_with_it_is_free_a_lease_later() {
     });
     let took = tokio::task::block_in_place(|| ended.join().unwrap());
     assert!(took < PATIENCE, "it took {took:?} to let go");
-    until("nothing is held", async || cli(&server, &["KEYS", "lk:*mutex*"]).is_empty()).await;
+    until("nothing is held", async || {
+        cli(&server, &["KEYS", "lk:*mutex*"]).is_empty()
+    })
+    .await;
 }

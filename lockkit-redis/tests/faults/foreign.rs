@@ -47,7 +47,14 @@ async fn a_value_that_somebody_else_put_in_place_of_a_hold_is_left_alone() {
 async fn data_of_another_type_is_an_error_that_names_the_cure_and_stays_as_it_is() {
     let server = server();
     let locker = client(&server).await;
-    locker.mutex("n").lock().await.unwrap().detach(ms(60_000)).await.unwrap();
+    locker
+        .mutex("n")
+        .lock()
+        .await
+        .unwrap()
+        .detach(ms(60_000))
+        .await
+        .unwrap();
     let key = key_of(&server, "n");
     let bucket = &key[..=key.find("}:").unwrap() + 1];
     cli(&server, &["DEL", &key]);
@@ -102,7 +109,10 @@ async fn what_another_version_has_written_is_refused_and_not_interpreted() {
         .await
         .unwrap();
     for place in ["version 2", "9999999999999:1"] {
-        cli(&server, &["HSET", &format!("{key}w"), "0123456789abcdef", place]);
+        cli(
+            &server,
+            &["HSET", &format!("{key}w"), "0123456789abcdef", place],
+        );
         cli(&server, &["DEL", &key]);
         let error = locker.mutex("n").fair().try_lock().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
@@ -112,17 +122,42 @@ async fn what_another_version_has_written_is_refused_and_not_interpreted() {
     }
     drop(held);
 
-    let permits = locker.semaphore("s", 2).ttl(ms(60_000)).acquire().await.unwrap();
+    let permits = locker
+        .semaphore("s", 2)
+        .ttl(ms(60_000))
+        .acquire()
+        .await
+        .unwrap();
     let holds = cli(&server, &["KEYS", "lk:*semaphore/s.h"]);
     let fields = cli(&server, &["HKEYS", &holds]);
     assert!(fields.lines().count() >= 2);
-    let id: String = permits.id().attempt().as_bytes().iter().map(|byte| format!("\\x{byte:02x}")).collect();
+    let id: String = permits
+        .id()
+        .attempt()
+        .as_bytes()
+        .iter()
+        .map(|byte| format!("\\x{byte:02x}"))
+        .collect();
     let set = format!("redis.call('HSET', KEYS[1], '{id}', 'version 2')");
     let set = set.replace("\\x", "\\\\x");
     // A field of any bytes: through a script, which Lua's decimal escapes can name.
-    let id: String = permits.id().attempt().as_bytes().iter().map(|byte| format!("\\{byte:03}")).collect();
+    let id: String = permits
+        .id()
+        .attempt()
+        .as_bytes()
+        .iter()
+        .map(|byte| format!("\\{byte:03}"))
+        .collect();
     let _ = set;
-    cli(&server, &["EVAL", &format!("redis.call('HSET', KEYS[1], '{id}', 'version 2') return 1"), "1", &holds]);
+    cli(
+        &server,
+        &[
+            "EVAL",
+            &format!("redis.call('HSET', KEYS[1], '{id}', 'version 2') return 1"),
+            "1",
+            &holds,
+        ],
+    );
     let resource = locker.semaphore("s", 2).resource().unwrap();
     let error = locker.inspect(&resource).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
@@ -136,16 +171,23 @@ async fn names_with_any_characters_are_apart() {
     let locker = client(&server).await;
     let long = "x".repeat(200);
     let names = [
-        "a", "a.", "a.q", "a.w", "A", "a/b", "a%2Fb", "a:b", "{a}", "{a", "a}", "{}", "}{", "*", "a*", "?", "[a]",
-        "\\", "a b", "ä", "a\u{308}", "日本", "🦀", "fence", "server", "in", &long,
+        "a", "a.", "a.q", "a.w", "A", "a/b", "a%2Fb", "a:b", "{a}", "{a", "a}", "{}", "}{", "*",
+        "a*", "?", "[a]", "\\", "a b", "ä", "a\u{308}", "日本", "🦀", "fence", "server", "in",
+        &long,
     ];
     let mut guards = Vec::new();
     for name in names {
         let held = locker.mutex(name).try_lock().await;
-        guards.push(held.unwrap_or_else(|error| panic!("{name}: {error}")).expect(name));
+        guards.push(
+            held.unwrap_or_else(|error| panic!("{name}: {error}"))
+                .expect(name),
+        );
     }
     for name in names {
-        assert!(locker.mutex(name).try_lock().await.unwrap().is_none(), "{name}");
+        assert!(
+            locker.mutex(name).try_lock().await.unwrap().is_none(),
+            "{name}"
+        );
         let found = locker.inspect(&mutex(name)).await.unwrap();
         assert_eq!(found.resource.name().as_str(), name);
     }
@@ -164,14 +206,26 @@ async fn names_with_any_characters_are_apart() {
 async fn a_hold_that_has_lost_its_expiry_gets_one_from_who_waits_and_survives_who_asks() {
     let server = server();
     let (holder, waiter) = (client(&server).await, client(&server).await);
-    let guard = holder.mutex("n").ttl(ms(60_000)).without_watchdog().lock().await.unwrap();
+    let guard = holder
+        .mutex("n")
+        .ttl(ms(60_000))
+        .without_watchdog()
+        .lock()
+        .await
+        .unwrap();
     let key = key_of(&server, "n");
     cli(&server, &["PERSIST", &key]);
     assert_eq!(waiter.request_release(&mutex("n")).await.unwrap(), 1);
     soon(guard.revocation_requested()).await;
-    assert!(waiter.mutex("n").try_lock().await.unwrap().is_none(), "two hold it");
+    assert!(
+        waiter.mutex("n").try_lock().await.unwrap().is_none(),
+        "two hold it"
+    );
     cli(&server, &["PERSIST", &key]);
-    assert!(waiter.mutex("n").try_lock().await.unwrap().is_none(), "two hold it");
+    assert!(
+        waiter.mutex("n").try_lock().await.unwrap().is_none(),
+        "two hold it"
+    );
     let left: i64 = cli(&server, &["PTTL", &key]).parse().unwrap();
     assert!((1..=60_000).contains(&left), "it stays for ever: {left}");
     let_go(guard).await;

@@ -22,7 +22,11 @@ async fn who_was_cut_off_when_a_latch_opened_passes_once_it_is_back() {
     let line = async || here.inspect(&latch).await.unwrap().waiters.len();
     until("they wait", async || line().await == 5).await;
     assert_eq!(here.latch("l").count_down("a").await.unwrap(), 1);
-    assert_eq!(here.latch("l").count_down("a").await.unwrap(), 1, "counted twice");
+    assert_eq!(
+        here.latch("l").count_down("a").await.unwrap(),
+        1,
+        "counted twice"
+    );
     proxy.cut().await.unwrap();
     assert_eq!(here.latch("l").count_down("b").await.unwrap(), 0);
     sleep(ms(300)).await;
@@ -43,13 +47,33 @@ async fn permits_of_who_has_gone_are_back_a_lease_later_and_no_earlier() {
     let (proxy, url) = proxied(&server).await;
     let (here, away) = (client(&server).await, locker(&url).await);
     let taken = Instant::now();
-    let lost = away.semaphore("s", 3).ttl(ms(2_500)).acquire_many(2).await.unwrap();
-    let kept = here.semaphore("s", 3).ttl(ms(2_500)).acquire().await.unwrap();
+    let lost = away
+        .semaphore("s", 3)
+        .ttl(ms(2_500))
+        .acquire_many(2)
+        .await
+        .unwrap();
+    let kept = here
+        .semaphore("s", 3)
+        .ttl(ms(2_500))
+        .acquire()
+        .await
+        .unwrap();
     proxy.cut().await.unwrap();
     let permits = soon(here.semaphore("s", 3).acquire_many(2)).await.unwrap();
-    assert!(taken.elapsed() >= ms(2_500) - ms(50), "too early: {:?}", taken.elapsed());
+    assert!(
+        taken.elapsed() >= ms(2_500) - ms(50),
+        "too early: {:?}",
+        taken.elapsed()
+    );
     assert!(!lost.is_held() && kept.is_held());
-    assert!(here.semaphore("s", 3).try_acquire().await.unwrap().is_none());
+    assert!(
+        here.semaphore("s", 3)
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
     proxy.pass().await.unwrap();
     until("it is connected again", async || away.probe().await.is_ok()).await;
     was_lost(lost).await;
@@ -66,7 +90,10 @@ async fn a_writer_among_readers_that_never_end_is_let_in_after_those_before_it()
     let clients = [client(&server).await, client(&server).await];
     let stop = tokio_util::sync::CancellationToken::new();
     let readers = (0..8_u64).map(|reader| {
-        let lock = clients[reader as usize % 2].read_write("rw").ttl(ms(20_000)).read();
+        let lock = clients[reader as usize % 2]
+            .read_write("rw")
+            .ttl(ms(20_000))
+            .read();
         let stop = stop.clone();
         tokio::spawn(async move {
             let mut reads = 0;
@@ -83,10 +110,20 @@ async fn a_writer_among_readers_that_never_end_is_let_in_after_those_before_it()
     sleep(ms(100)).await;
     let mut highest = Fence::new(0);
     for _ in 0..10 {
-        let writer = soon(clients[0].read_write("rw").ttl(ms(20_000)).write().lock()).await.unwrap();
+        let writer = soon(clients[0].read_write("rw").ttl(ms(20_000)).write().lock())
+            .await
+            .unwrap();
         assert!(writer.fence() > highest, "a fence fell");
         highest = writer.fence();
-        assert!(clients[1].read_write("rw").read().try_lock().await.unwrap().is_none());
+        assert!(
+            clients[1]
+                .read_write("rw")
+                .read()
+                .try_lock()
+                .await
+                .unwrap()
+                .is_none()
+        );
         let_go(writer).await;
     }
     stop.cancel();
@@ -101,10 +138,20 @@ async fn a_reader_that_has_gone_keeps_a_writer_out_for_no_longer_than_its_lease(
     let (proxy, url) = proxied(&server).await;
     let (here, away) = (client(&server).await, locker(&url).await);
     let taken = Instant::now();
-    let lost = away.read_write("rw").ttl(ms(2_500)).read().lock().await.unwrap();
+    let lost = away
+        .read_write("rw")
+        .ttl(ms(2_500))
+        .read()
+        .lock()
+        .await
+        .unwrap();
     proxy.cut().await.unwrap();
     let writer = soon(here.read_write("rw").write().lock()).await.unwrap();
-    assert!(taken.elapsed() >= ms(2_450), "too early: {:?}", taken.elapsed());
+    assert!(
+        taken.elapsed() >= ms(2_450),
+        "too early: {:?}",
+        taken.elapsed()
+    );
     assert!(!lost.is_held());
     assert!(writer.fence() > lost.fence());
     let_go(writer).await;

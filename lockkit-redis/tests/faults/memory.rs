@@ -12,7 +12,13 @@ async fn a_full_server_lets_nobody_new_in_and_goes_on_with_what_there_is() {
     let (holder, waiter) = (client(&server).await, client(&server).await);
     let register = Register::new();
     let guard = holder.mutex("n").ttl(ms(2_000)).lock().await.unwrap();
-    let writer = holder.read_write("rw").ttl(ms(2_000)).write().lock().await.unwrap();
+    let writer = holder
+        .read_write("rw")
+        .ttl(ms(2_000))
+        .write()
+        .lock()
+        .await
+        .unwrap();
     let lock = waiter.mutex("n").ttl(ms(2_000));
     let queued = tokio::spawn(async move { lock.lock().await });
     in_line(&holder, "n", 1).await;
@@ -43,7 +49,10 @@ async fn a_server_that_may_throw_locks_away_is_refused_unless_allowed() {
     let server = server();
     let before = client(&server).await;
     cli(&server, &["CONFIG", "SET", "maxmemory", "100mb"]);
-    cli(&server, &["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]);
+    cli(
+        &server,
+        &["CONFIG", "SET", "maxmemory-policy", "volatile-lru"],
+    );
     let refused = Redis::connect(&server.url()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidConfig);
     assert!(refused.to_string().contains("allow_eviction"), "{refused}");

@@ -46,7 +46,10 @@ async fn who_is_cut_off_when_its_turn_comes_is_passed_over_and_keeps_its_place()
     let second = queued(&here, 30_000).await;
     proxy.cut().await.unwrap();
     until("the server knows", async || {
-        cli(&server, &["PUBSUB", "CHANNELS", "lk:in:*"]).lines().count() == 1
+        cli(&server, &["PUBSUB", "CHANNELS", "lk:in:*"])
+            .lines()
+            .count()
+            == 1
     })
     .await;
     assert!(register.write(&first));
@@ -78,7 +81,11 @@ async fn who_may_not_listen_asks_from_time_to_time_until_it_may() {
     let deaf = locker(&server.url_of("deaf", "deaf")).await;
     let other = client(&server).await;
     let register = Register::new();
-    let channels = || cli(&server, &["PUBSUB", "CHANNELS", "lk:in:*"]).lines().count();
+    let channels = || {
+        cli(&server, &["PUBSUB", "CHANNELS", "lk:in:*"])
+            .lines()
+            .count()
+    };
     assert_eq!(channels(), 1, "only the other one listens");
 
     let guard = other.mutex("n").ttl(ms(30_000)).lock().await.unwrap();
@@ -112,7 +119,15 @@ async fn a_client_that_is_flooded_with_messages_connects_again_and_misses_nothin
     let held = waiter.mutex("held").ttl(ms(30_000)).lock().await.unwrap();
     let guard = holder.mutex("n").ttl(ms(30_000)).lock().await.unwrap();
     let queued = queued(&waiter, 30_000).await;
-    cli(&server, &["CONFIG", "SET", "client-output-buffer-limit", "pubsub 64kb 0 0"]);
+    cli(
+        &server,
+        &[
+            "CONFIG",
+            "SET",
+            "client-output-buffer-limit",
+            "pubsub 64kb 0 0",
+        ],
+    );
     let mut operator = raw(&server).await;
     let noise = "x".repeat(4 << 20);
     let channels = cli(&server, &["PUBSUB", "CHANNELS", "lk:in:*"]);
@@ -143,7 +158,13 @@ async fn what_strangers_say_on_the_channel_of_a_client_changes_nothing() {
     let mut operator = raw(&server).await;
     let stranger = *b"0123456789abcdef";
     for letter in [b'g', b'w', b'e', b'a', b'?'] {
-        for rest in [&b""[..], b"7::1", b"99999999999999999999:x:y", b"mutex/n.", b"\xff\xfe"] {
+        for rest in [
+            &b""[..],
+            b"7::1",
+            b"99999999999999999999:x:y",
+            b"mutex/n.",
+            b"\xff\xfe",
+        ] {
             let message = [&[letter][..], &stranger, rest].concat();
             let _: i64 = redis::cmd("PUBLISH")
                 .arg(&channel)

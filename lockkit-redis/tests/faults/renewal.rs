@@ -43,7 +43,9 @@ async fn renewals_that_race_with_releases_and_cancellations_leave_no_immortal_lo
         let register = &register;
         async move {
             for round in 0..60_u64 {
-                let Ok(guard) = lock.lock().await else { continue };
+                let Ok(guard) = lock.lock().await else {
+                    continue;
+                };
                 let fence = guard.fence();
                 sleep(ms(25 + (round + task) % 20)).await;
                 match round % 3 {
@@ -70,11 +72,25 @@ async fn an_owner_that_locks_again_for_a_shorter_time_keeps_its_lease() {
     let server = server();
     let locker = client(&server).await;
     let owner = Owner::new();
-    let outer = locker.mutex("n").ttl(ms(60_000)).owner(&owner).lock().await.unwrap();
-    let inner = locker.mutex("n").ttl(ms(500)).owner(&owner).lock().await.unwrap();
+    let outer = locker
+        .mutex("n")
+        .ttl(ms(60_000))
+        .owner(&owner)
+        .lock()
+        .await
+        .unwrap();
+    let inner = locker
+        .mutex("n")
+        .ttl(ms(500))
+        .owner(&owner)
+        .lock()
+        .await
+        .unwrap();
     assert_eq!(inner.fence(), outer.fence());
     let left = async || -> i64 {
-        cli(&server, &["PTTL", &key_of(&server, "n")]).parse().unwrap()
+        cli(&server, &["PTTL", &key_of(&server, "n")])
+            .parse()
+            .unwrap()
     };
     assert!(left().await > 30_000);
     let_go(inner).await;
@@ -104,8 +120,19 @@ async fn ten_thousand_holds_on_a_slow_network_are_renewed_in_batches_and_none_is
     assert!(scripts <= keys / 50, "{scripts} scripts for {keys} keys");
     // The server does one thing at a time: no script may keep the others waiting.
     let stats = cli(&server, &["INFO", "commandstats"]);
-    let line = stats.lines().find(|line| line.starts_with("cmdstat_evalsha:")).unwrap();
-    let mean: f64 = line.split("usec_per_call=").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+    let line = stats
+        .lines()
+        .find(|line| line.starts_with("cmdstat_evalsha:"))
+        .unwrap();
+    let mean: f64 = line
+        .split("usec_per_call=")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(mean < 5_000.0, "{mean} us for one script");
     proxy.set(Flow::Pass);
     drop(guards);

@@ -76,7 +76,10 @@ async fn a_hold_outlives_a_restart_with_a_log_and_no_fence_falls() {
         });
         until("the hold is believed in again", async || held.is_held()).await;
         let uses = &register;
-        until("it is connected again", async || locker.probe().await.is_ok()).await;
+        until("it is connected again", async || {
+            locker.probe().await.is_ok()
+        })
+        .await;
         uses.use_once(&locker.mutex("n"), ms(0)).await;
         assert!(held.is_held());
         let_go(held).await;

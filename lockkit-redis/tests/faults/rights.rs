@@ -60,9 +60,11 @@ async fn uses_everything(locker: &Locker) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_the_documented_rights_can_use_everything_and_nothing_else() {
-    let builder = RedisServer::builder()
-        .password("of-the-operator")
-        .user(acl::USER, acl::PASSWORD, acl::RULES);
+    let builder = RedisServer::builder().password("of-the-operator").user(
+        acl::USER,
+        acl::PASSWORD,
+        acl::RULES,
+    );
     let server = started(builder);
     let locker = locker(&server.url_of(acl::USER, acl::PASSWORD)).await;
     cli(&server, &["ACL", "LOG", "RESET"]);
@@ -142,7 +144,11 @@ async fn a_login_that_is_refused_is_an_error_at_once_and_no_password_is_shown() 
     ] {
         let error = soon(Redis::connect(&url)).await.unwrap_err();
         let is_path = url.contains("password_file");
-        assert!(is_path || !all_of(&error).contains(CANARY), "{url}: {}", all_of(&error));
+        assert!(
+            is_path || !all_of(&error).contains(CANARY),
+            "{url}: {}",
+            all_of(&error)
+        );
     }
 
     let password = "right-1b7";
@@ -150,11 +156,17 @@ async fn a_login_that_is_refused_is_an_error_at_once_and_no_password_is_shown() 
     let told = format!("{backend:?} {backend:#?}");
     let locker = Locker::new(backend).unwrap();
     let guard = locker.mutex("n").lock().await.unwrap();
-    let told = format!("{told} {locker:?} {guard:?} {:?}", locker.probe().await.unwrap());
+    let told = format!(
+        "{told} {locker:?} {guard:?} {:?}",
+        locker.probe().await.unwrap()
+    );
     assert!(!told.contains(password), "{told}");
     // A password that is changed while clients are connected.
     cli(&server, &["CONFIG", "SET", "masterauth", ""]);
-    cli(&server, &["ACL", "SETUSER", "default", "resetpass", ">another-4d"]);
+    cli(
+        &server,
+        &["ACL", "SETUSER", "default", "resetpass", ">another-4d"],
+    );
     cli_as(&server, "another-4d", &["CLIENT", "KILL", "TYPE", "normal"]);
     cli_as(&server, "another-4d", &["CLIENT", "KILL", "TYPE", "pubsub"]);
     let error = soon(locker.mutex("other").try_lock()).await.unwrap_err();
@@ -181,8 +193,14 @@ async fn a_password_can_come_from_a_file() {
     let server = started(RedisServer::builder().password(CANARY));
     let file = server.directory().join("password");
     std::fs::write(&file, format!("{CANARY}\n")).unwrap();
-    let url = format!("redis://{}?password_file={}", server.address(), file.display());
-    Register::new().use_once(&locker(&url).await.mutex("n"), ms(0)).await;
+    let url = format!(
+        "redis://{}?password_file={}",
+        server.address(),
+        file.display()
+    );
+    Register::new()
+        .use_once(&locker(&url).await.mutex("n"), ms(0))
+        .await;
     std::fs::write(&file, "wrong").unwrap();
     let error = refused(&url).await;
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
@@ -196,10 +214,15 @@ async fn only_a_server_whose_certificate_is_good_is_talked_to() {
     let builder = RedisServer::builder().password(CANARY);
     let server = started(builder.mutual_tls(&ours, &certificate).unwrap());
     let url = server.url();
-    Register::new().use_once(&locker(&url).await.mutex("n"), ms(0)).await;
+    Register::new()
+        .use_once(&locker(&url).await.mutex("n"), ms(0))
+        .await;
 
     let ca = server.ca().unwrap().display().to_string();
-    let wrong_ca = url.replace(&format!("ca={ca}"), &format!("ca={}", theirs.ca().display()));
+    let wrong_ca = url.replace(
+        &format!("ca={ca}"),
+        &format!("ca={}", theirs.ca().display()),
+    );
     assert_ne!(wrong_ca, url);
     let (no_ca, _) = url.split_once('?').unwrap();
     let (without_client, _) = url.split_once("&cert").unwrap();
@@ -208,7 +231,10 @@ async fn only_a_server_whose_certificate_is_good_is_talked_to() {
     for wrong in [&wrong_ca, no_ca, without_client, plain] {
         let error = refused(wrong).await;
         assert!(
-            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::PermissionDenied),
+            matches!(
+                error.kind(),
+                ErrorKind::Unavailable | ErrorKind::PermissionDenied
+            ),
             "{wrong}: {error}"
         );
     }

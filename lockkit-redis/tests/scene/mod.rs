@@ -1,5 +1,6 @@
 //! What the tests on private servers share: clients, a crowd of them, and a judge.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::collections::BTreeSet;
