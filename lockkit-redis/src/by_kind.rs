@@ -5,25 +5,49 @@ use std::time::Duration;
 use lockkit_core::{Claim, HoldId, Instant, Primitive, Released, Resource, Result};
 
 use crate::mutex::Answer;
+use crate::script::Script;
 use crate::shared::Shared;
 
+/// What a server may know of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Never,
+    /// An earlier request may have taken something.
+    Perhaps,
+    /// It stands in line: asking again makes nothing new, so a full server takes it.
+    InLine,
+}
+
+impl Asked {
+    /// Which of two scripts that differ in what they may do on a full server.
+    pub(crate) const fn choose<'a>(self, new: &'a Script, again: &'a Script) -> &'a Script {
+        match self {
+            Self::Never | Self::Perhaps => new,
+            Self::InLine => again,
+        }
+    }
+}
+
 impl Shared {
-    /// Takes a hold or a place in line; `asked` if an earlier request may have done so.
+    /// Takes a hold or a place in line.
     pub(crate) async fn attempt(
         &self,
         claim: &Claim,
-        asked: bool,
+        asked: Asked,
         sent_at: Instant,
     ) -> Result<Answer> {
         match claim.resource.primitive() {
             Primitive::Mutex => self.attempt_mutex(claim, asked, sent_at).await,
-            Primitive::Latch => self.attempt_latch(claim).await,
-            _ => self.attempt_hall(claim, sent_at).await,
+            Primitive::Latch => self.attempt_latch(claim, asked).await,
+            _ => self.attempt_hall(claim, asked, sent_at).await,
         }
     }
 
     /// Lets a hold or a place in line go; `evicted` to tell the holder that an operator took it.
     pub(crate) async fn release(&self, id: &HoldId, evicted: bool) -> Result<Released> {
+        if !evicted {
+            self.inbox.forget(id.attempt());
+        }
         match id.resource().primitive() {
             Primitive::Mutex => self.release_mutex(id, evicted).await,
             _ => self.release_hall(id, evicted).await,

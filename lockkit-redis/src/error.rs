@@ -53,6 +53,11 @@ fn refused(code: &str, detail: &str) -> Error {
             ErrorKind::InvalidConfig,
             "this server is a node of a cluster; write redis+cluster://HOST:PORT",
         ),
+        _ if detail.starts_with("unknown command") => (
+            ErrorKind::Unsupported,
+            "the server does not know a command that locks need; enable it, or write \
+             `strategy=simple` if it runs no scripts",
+        ),
         _ => (ErrorKind::Unexpected, "the server refused the request"),
     };
     Error::new(kind, message).because(format!("{code} {detail}"))

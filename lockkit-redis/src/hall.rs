@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lockkit_core::{Claim, Fence, HoldId, Instant, Mode, Released, Renewal, Resource, Result};
 
+use crate::by_kind::Asked;
 use crate::error::odd;
 use crate::key::Keys;
 use crate::mode::{size_text, text};
@@ -16,7 +17,12 @@ use crate::transport::{Arg, Lane, Reply};
 
 impl Shared {
     /// Takes a hold or a place in line.
-    pub(crate) async fn attempt_hall(&self, claim: &Claim, sent_at: Instant) -> Result<Answer> {
+    pub(crate) async fn attempt_hall(
+        &self,
+        claim: &Claim,
+        asked: Asked,
+        sent_at: Instant,
+    ) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
         self.listen(claim, keys.bucket).await?;
         let ttl = milliseconds(claim.ttl).to_string();
@@ -36,7 +42,7 @@ impl Shared {
             (&label).into(),
             (&stamp).into(),
         ];
-        let script = &self.scripts.attempt;
+        let script = asked.choose(&self.scripts.attempt, &self.scripts.attempt_again);
         let reply = self
             .eval(Lane::Work, script, &hall_keys(&keys), &args, keys.bucket)
             .await?;

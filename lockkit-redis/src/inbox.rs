@@ -112,7 +112,7 @@ impl Inbox {
         standing
     }
 
-    /// Waits no longer.
+    /// Waits no longer: it was let in, or is let go.
     pub(crate) fn forget(&self, attempt: AttemptId) {
         locked(&self.standing).remove(&attempt);
     }

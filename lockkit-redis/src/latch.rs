@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockkit_core::{Claim, CountDown, Fence, LockName, Resource, Result};
 
+use crate::by_kind::Asked;
 use crate::error::odd;
 use crate::mutex::{Answer, order_flag};
 use crate::shared::{Shared, milliseconds};
@@ -11,7 +12,7 @@ use crate::transport::Lane;
 
 impl Shared {
     /// Passes a latch, or takes a place in line before it.
-    pub(crate) async fn attempt_latch(&self, claim: &Claim) -> Result<Answer> {
+    pub(crate) async fn attempt_latch(&self, claim: &Claim, asked: Asked) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
         self.listen(claim, keys.bucket).await?;
         let ttl = milliseconds(claim.ttl).to_string();
@@ -25,7 +26,7 @@ impl Shared {
             self.inbox.reachable_as().into(),
             (&label).into(),
         ];
-        let script = &self.scripts.latch_attempt;
+        let script = asked.choose(&self.scripts.latch_attempt, &self.scripts.latch_again);
         let reply = self
             .eval(Lane::Work, script, &parts, &args, keys.bucket)
             .await?;

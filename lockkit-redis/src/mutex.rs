@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::join_all;
 use lockkit_core::{Claim, Fence, HoldId, Instant, Order, Released, Renewal, Resource, Result};
 
+use crate::by_kind::Asked;
 use crate::error::odd;
 use crate::key::Keys;
 use crate::renew::in_order;
@@ -23,11 +24,11 @@ pub(crate) enum Answer {
 }
 
 impl Shared {
-    /// Takes a mutex or a place in line; `asked` if an earlier request may have done so.
+    /// Takes a mutex or a place in line.
     pub(crate) async fn attempt_mutex(
         &self,
         claim: &Claim,
-        asked: bool,
+        asked: Asked,
         sent_at: Instant,
     ) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
@@ -35,9 +36,9 @@ impl Shared {
         let (tail, inbox) = (self.tail(claim), self.inbox_of(&keys));
         let stamp = stamp(sent_at);
         let how = match (asked, claim.order) {
-            (true, _) => "a",
-            (false, Order::Fair) => "f",
-            (false, _) => "b",
+            (Asked::Perhaps | Asked::InLine, _) => "a",
+            (Asked::Never, Order::Fair) => "f",
+            (Asked::Never, _) => "b",
         };
         let args = [
             (&claim.attempt).into(),
@@ -52,7 +53,7 @@ impl Shared {
         ];
 
         self.listen(claim, keys.bucket).await?;
-        let script = &self.scripts.mutex_acquire;
+        let script = asked.choose(&self.scripts.mutex_acquire, &self.scripts.mutex_again);
         let reply = self
             .eval(Lane::Work, script, &mutex_keys(&keys), &args, keys.bucket)
             .await?;

@@ -26,20 +26,10 @@ impl Shared {
         let is_place = |at: &usize| self.inbox.standing(ids[*at].attempt()).is_some();
         let (places, holds): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_place);
         let (place_ids, hold_ids) = (pick(&places, |at| ids[at]), pick(&holds, |at| ids[at]));
-        let (of_places, mut of_holds) = futures_util::join!(
+        let (of_places, of_holds) = futures_util::join!(
             self.renew_mutex_places(lane, &place_ids),
             self.renew_mutexes(lane, &hold_ids)
         );
-        // What is no hold may still be a place of a claim that nobody waits for at the moment.
-        let is_gone = |at: &usize| matches!(of_holds[*at], Renewal::Gone);
-        let gone: Vec<usize> = (0..of_holds.len()).filter(is_gone).collect();
-        if !gone.is_empty() {
-            let gone_ids = pick(&gone, |at| hold_ids[at]);
-            let again = self.renew_mutex_places(lane, &gone_ids).await;
-            for (at, renewal) in gone.into_iter().zip(again) {
-                of_holds[at] = renewal;
-            }
-        }
         in_order(ids.len(), vec![(places, of_places), (holds, of_holds)])
     }
 }

@@ -80,7 +80,8 @@ impl Shared {
 
     /// Renews one batch by a script that takes the attempts, after a stamp if it is also about places in
     /// line, and gives a lease for each: more than 0 for a hold, less for a place, 0 for what is
-    /// gone.
+    /// gone. A hold that the server has in line is gone, too: a server that took over, or started
+    /// anew, has forgotten that it was let in.
     pub(crate) async fn renew_batch(
         &self,
         lane: Lane,
@@ -111,14 +112,14 @@ impl Shared {
             let Some(lease) = lease.as_int() else {
                 return Renewal::Unknown(odd("a renewal"));
             };
-            if lease > 0
-                && let Some(standing) = self.inbox.standing(ids[at].attempt())
-            {
+            let standing = self.inbox.standing(ids[at].attempt());
+            if let (1.., Some(standing)) = (lease, &standing) {
                 // It was let in, and the message about it may be lost.
                 standing.news.notify_one();
             }
             match lease {
                 0 => Renewal::Gone,
+                ..0 if standing.is_none() => Renewal::Gone,
                 lease => Renewal::Renewed {
                     sent_at,
                     ttl: Duration::from_millis(lease.unsigned_abs()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockkit_core::{Attempt, Claim, Clock, Grant, Instant, Result, Ticket};
 
+use crate::by_kind::Asked;
 use crate::inbox::{Granted, Standing};
 use crate::mutex::Answer;
 use crate::shared::Shared;
@@ -17,10 +18,11 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) struct RedisTicket {
     shared: Arc<Shared>,
     claim: Claim,
-    /// Whether an earlier request may have taken a hold or a place.
-    asked: bool,
+    asked: Asked,
     /// Where a grant arrives; there from before the first request that may stand in line.
     standing: Option<Arc<Standing>>,
+    /// Whether it holds now.
+    let_in: bool,
 }
 
 impl RedisTicket {
@@ -28,18 +30,23 @@ impl RedisTicket {
         Self {
             shared,
             claim,
-            asked: false,
+            asked: Asked::Never,
+            let_in: false,
             standing: None,
         }
     }
 
     async fn ask(&mut self, sent_at: Instant) -> Result<Answer> {
-        let asked = std::mem::replace(&mut self.asked, true);
+        let asked = self.asked;
+        if asked == Asked::Never {
+            self.asked = Asked::Perhaps;
+        }
         self.shared.attempt(&self.claim, asked, sent_at).await
     }
 
-    async fn held(&self, granted: Granted) -> Result<Attempt> {
+    async fn held(&mut self, granted: Granted) -> Result<Attempt> {
         self.shared.replicate(&[self.claim.id()]).await?;
+        self.let_in = true;
         Ok(Attempt::Held(Grant {
             fence: granted.fence,
             sent_at: granted.sent_at,
@@ -77,6 +84,7 @@ impl Ticket for RedisTicket {
             Answer::Busy(left) => {
                 if let Some(standing) = &self.standing {
                     standing.found_waiting(sent_at);
+                    self.asked = Asked::InLine;
                 }
                 let deaf = self.shared.inbox.is_deaf();
                 Ok(Attempt::Busy {
@@ -96,7 +104,8 @@ impl Ticket for RedisTicket {
 
 impl Drop for RedisTicket {
     fn drop(&mut self) {
-        if self.standing.is_some() {
+        // A place is a place until it is released.
+        if self.let_in && self.standing.is_some() {
             self.shared.inbox.forget(self.claim.attempt);
         }
     }

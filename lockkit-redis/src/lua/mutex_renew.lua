@@ -4,16 +4,20 @@
 -- ARGV  the attempt of each
 -- Gives for each its lease in ms, or 0 if it is not held under this attempt.
 local call, sub, match = redis.call, string.sub, string.match
+
+local function renew(hold, attempt)
+  local held = call('GET', hold)
+  local ttl = held and sub(held, 2, 17) == attempt and match(held, '^%d+:(%d+)', 18)
+  return ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+end
+
 local answers = {}
 for i = 1, #KEYS do
-  local held = call('GET', KEYS[i])
-  local answer = 0
-  if held and sub(held, 2, 17) == ARGV[i] then
-    local ttl = match(held, '^%d+:(%d+)', 18)
-    if call('PEXPIRE', KEYS[i], ttl) == 1 then
-      answer = tonumber(ttl)
-    end
+  local done, answer = pcall(renew, KEYS[i], ARGV[i])
+  if not done and not match(answer.err or answer, 'WRONGTYPE') then
+    error(answer, 0)
   end
-  answers[i] = answer
+  -- Something else in place of a hold costs that one, and no other of the batch.
+  answers[i] = done and answer or 0
 end
 return answers

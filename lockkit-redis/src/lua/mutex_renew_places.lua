@@ -7,31 +7,37 @@
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local match = string.match
+
+local function renew(hold, queue, places, attempt)
+  local held = call('GET', hold)
+  if held and string.sub(held, 2, 17) == attempt then
+    local ttl = match(held, '^%d+:(%d+)', 18)
+    return ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+  end
+  local place = call('HGET', places, attempt)
+  local expires, seq, ttl, who, stamp, label =
+    match(place or '', '^(%d+):(%d+):(%d+):(%d+:%a*:%w*:%w*):(%d+):(.*)$')
+  if not expires or tonumber(expires) <= now then
+    return 0
+  end
+  call('PEXPIRE', places, math.max(call('PTTL', places), ttl + 1000))
+  -- An older request may be overtaken on another connection.
+  stamp = tonumber(stamp) < tonumber(ARGV[1]) and ARGV[1] or stamp
+  call('HSET', places, attempt, string.format('%d:%s:%s:%s:%s:%s', now + ttl, seq, ttl, who, stamp, label))
+  -- One that could not be reached once is in line again, where it was.
+  call('ZADD', queue, seq, attempt)
+  call('PEXPIRE', queue, math.max(call('PTTL', queue), ttl + 1000))
+  return -tonumber(ttl)
+end
+
 local answers = {}
 for i = 1, #ARGV - 1 do
-  local hold, queue, places = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
-  local attempt = ARGV[i + 1]
-  local held = call('GET', hold)
-  local answer = 0
-  if held and string.sub(held, 2, 17) == attempt then
-    local ttl = string.match(held, '^%d+:(%d+)', 18)
-    call('PEXPIRE', hold, ttl)
-    answer = tonumber(ttl)
-  else
-    local place = call('HGET', places, attempt)
-    local expires, seq, ttl, who, stamp, label =
-      string.match(place or '', '^(%d+):(%d+):(%d+):(%d+:%a*:%w*:%w*):(%d+):(.*)$')
-    if expires and tonumber(expires) > now then
-      call('PEXPIRE', places, math.max(call('PTTL', places), ttl + 1000))
-      -- An older request may be overtaken on another connection.
-      stamp = tonumber(stamp) < tonumber(ARGV[1]) and ARGV[1] or stamp
-      call('HSET', places, attempt, string.format('%d:%s:%s:%s:%s:%s', now + ttl, seq, ttl, who, stamp, label))
-      -- One that could not be reached once is in line again, where it was.
-      call('ZADD', queue, seq, attempt)
-      call('PEXPIRE', queue, math.max(call('PTTL', queue), ttl + 1000))
-      answer = -tonumber(ttl)
-    end
+  local done, answer = pcall(renew, KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[i + 1])
+  if not done and not match(answer.err or answer, 'WRONGTYPE') then
+    error(answer, 0)
   end
-  answers[i] = answer
+  -- Something else in place of a line costs that place, and no other of the batch.
+  answers[i] = done and answer or 0
 end
 return answers

@@ -15,35 +15,45 @@ local function keep_once(hall, ttl)
   end
 end
 
+local function renew(hall, attempt)
+  local expires = tonumber(call('ZSCORE', hall.x, attempt) or 0)
+  if expires > now then
+    local ttl = tonumber(match(call('HGET', hall.h, attempt) or '', '^%d+:(%d+):'))
+    if ttl then
+      call('ZADD', hall.x, now + ttl, attempt)
+      keep_once(hall, ttl)
+    end
+    return ttl or 0
+  end
+  local place = expires == 0 and place_of(hall, attempt)
+  if not place then
+    return 0
+  end
+  if match(place.flags, 'p') then
+    -- Its latch has opened: it is in line no more.
+    place.expires = now + place.ttl
+    call('HSET', hall.w, attempt, write_place(place))
+    keep(hall.w, place.ttl)
+  else
+    -- An older request may be overtaken on another connection.
+    place.stamp = tonumber(place.stamp) < tonumber(ARGV[1]) and ARGV[1] or place.stamp
+    line_up(hall, attempt, place)
+  end
+  return -place.ttl
+end
+
 for i = 1, #ARGV - 1 do
-  local attempt = ARGV[i + 1]
   local hall = {
     h = KEYS[4 * i - 3], x = KEYS[4 * i - 2], q = KEYS[4 * i - 1], w = KEYS[4 * i], now = now,
   }
-  local answer = 0
-  local expires = tonumber(call('ZSCORE', hall.x, attempt) or 0)
-  if expires > now then
-    local ttl = match(call('HGET', hall.h, attempt) or '', '^%d+:(%d+):')
-    if ttl then
-      answer = tonumber(ttl)
-      call('ZADD', hall.x, now + answer, attempt)
-      keep_once(hall, answer)
-    end
-  elseif expires == 0 then
-    local place = place_of(hall, attempt)
-    if place and match(place.flags, 'p') then
-      -- Its latch has opened: it is in line no more.
-      place.expires = now + place.ttl
-      call('HSET', hall.w, attempt, write_place(place))
-      keep(hall.w, place.ttl)
-      answer = -place.ttl
-    elseif place then
-      -- An older request may be overtaken on another connection.
-      place.stamp = tonumber(place.stamp) < tonumber(ARGV[1]) and ARGV[1] or place.stamp
-      line_up(hall, attempt, place)
-      answer = -place.ttl
+  local done, answer = pcall(renew, hall, ARGV[i + 1])
+  if not done then
+    local why = answer.err or answer
+    if not match(why, 'WRONGTYPE') and not match(why, 'CORRUPT') then
+      error(answer, 0)
     end
   end
-  answers[i] = answer
+  -- Something else in place of a record costs that one, and no other of the batch.
+  answers[i] = done and answer or 0
 end
 return answers

@@ -192,6 +192,10 @@ fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
     if code != "ERR" {
         return code;
     }
+    // In a script, a right that is missing has no code.
+    if detail.contains("The user executing the script can't") {
+        return "NOPERM";
+    }
     let is_in = |wrapped: &&str| {
         detail.starts_with(&format!("{wrapped} "))
             || detail.contains(&format!(": {wrapped} "))

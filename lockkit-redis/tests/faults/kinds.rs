@@ -27,7 +27,7 @@ async fn who_was_cut_off_when_a_latch_opened_passes_once_it_is_back() {
         1,
         "counted twice"
     );
-    proxy.cut().await.unwrap();
+    cut(&proxy).await;
     assert_eq!(here.latch("l").count_down("b").await.unwrap(), 0);
     sleep(ms(300)).await;
     assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
@@ -59,7 +59,7 @@ async fn permits_of_who_has_gone_are_back_a_lease_later_and_no_earlier() {
         .acquire()
         .await
         .unwrap();
-    proxy.cut().await.unwrap();
+    cut(&proxy).await;
     let permits = soon(here.semaphore("s", 3).acquire_many(2)).await.unwrap();
     assert!(
         taken.elapsed() >= ms(2_500) - ms(50),
@@ -145,7 +145,7 @@ async fn a_reader_that_has_gone_keeps_a_writer_out_for_no_longer_than_its_lease(
         .lock()
         .await
         .unwrap();
-    proxy.cut().await.unwrap();
+    cut(&proxy).await;
     let writer = soon(here.read_write("rw").write().lock()).await.unwrap();
     assert!(
         taken.elapsed() >= ms(2_450),

@@ -61,9 +61,9 @@ async fn a_server_that_may_throw_locks_away_is_refused_unless_allowed() {
     let register = Register::new();
     let guard = locker.mutex("n").ttl(ms(3_000)).lock().await.unwrap();
     assert!(register.write(&guard));
+    let key = key_of(&server, "n");
     // The key of the hold is the only one that may be thrown away.
     cli(&server, &["CONFIG", "SET", "maxmemory", "1"]);
-    let key = key_of(&server, "n");
     until("it was thrown away", async || {
         tokio::task::block_in_place(|| server.cli(&["SET", "data", "x"]).is_err());
         cli(&server, &["EXISTS", &key]) == "0"

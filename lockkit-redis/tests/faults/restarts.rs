@@ -102,6 +102,58 @@ async fn an_outage_that_is_shorter_than_the_lease_costs_nobody_a_lock_on_a_serve
     let_go(guard).await;
 }
 
+/// What keys are like after a failover to a replica that lags behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_of_which_a_server_that_took_over_knows_only_the_place_in_line_is_lost() {
+    let server = server();
+    let (holder, waiter) = (client(&server).await, client(&server).await);
+    let mut redis = raw(&server).await;
+    let before = holder.mutex("n").ttl(ms(60_000)).lock().await.unwrap();
+    let writer = holder
+        .read_write("n")
+        .ttl(ms(60_000))
+        .write()
+        .lock()
+        .await
+        .unwrap();
+    let lock = waiter.mutex("n").ttl(ms(2_000));
+    let next = tokio::spawn(async move { lock.lock().await.unwrap() });
+    let lock = waiter.read_write("n").ttl(ms(2_000)).write();
+    let second = tokio::spawn(async move { lock.lock().await.unwrap() });
+    in_line(&holder, "n", 1).await;
+    let line = holder.read_write("n").resource().unwrap();
+    until("the second stands in line", async || {
+        holder.inspect(&line).await.unwrap().waiters.len() == 1
+    })
+    .await;
+    let keys = cli(&server, &["KEYS", "lk:*/n.*"]);
+    let mut kept = Vec::new();
+    for key in keys.lines() {
+        let dump: Vec<u8> = redis::cmd("DUMP")
+            .arg(key)
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        kept.push((key, dump));
+    }
+    assert!(kept.len() >= 7, "{keys}");
+    let_go(before).await;
+    let_go(writer).await;
+    let (next, second) = (soon(next).await.unwrap(), soon(second).await.unwrap());
+    for (key, dump) in kept {
+        let _: () = redis::cmd("RESTORE")
+            .arg(key)
+            .arg(60_000)
+            .arg(dump)
+            .arg("REPLACE")
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+    }
+    assert_eq!(soon(next.lost()).await, LossReason::Gone);
+    assert_eq!(soon(second.lost()).await, LossReason::Gone);
+}
+
 /// Another name of the same bucket.
 fn neighbour(name: &str) -> String {
     let bucket = |name: &str| {

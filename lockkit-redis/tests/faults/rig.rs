@@ -58,6 +58,12 @@ pub(crate) async fn proxied(server: &RedisServer) -> (Proxy, String) {
     (proxy, url)
 }
 
+/// Resets all connections through a proxy, and refuses new ones.
+pub(crate) async fn cut(proxy: &Proxy) {
+    // A child process that is being started has a copy of the listener for a moment.
+    until("the port is free", async || proxy.cut().await.is_ok()).await;
+}
+
 /// The main key of a mutex, found by looking.
 pub(crate) fn key_of(server: &RedisServer, name: &str) -> String {
     let keys = cli(server, &["KEYS", &format!("lk:{{*}}:mutex/{name}.")]);

@@ -24,7 +24,7 @@ fn all_of(error: &Error) -> String {
 }
 
 async fn refused(url: &str) -> Error {
-    let error = soon(Redis::connect(url)).await.unwrap_err();
+    let error = soon(Box::pin(Redis::connect(url))).await.unwrap_err();
     assert!(!all_of(&error).contains(CANARY), "it tells the password");
     error
 }
@@ -70,7 +70,15 @@ async fn a_user_with_the_documented_rights_can_use_everything_and_nothing_else()
     cli(&server, &["ACL", "LOG", "RESET"]);
     uses_everything(&locker).await.unwrap();
     let denied = cli(&server, &["ACL", "LOG"]);
-    assert!(denied.is_empty(), "{denied}");
+    // What is asked for and not needed.
+    let spare = ["config|get", "client|kill", "client|setinfo"];
+    let objects: Vec<_> = denied
+        .lines()
+        .zip(denied.lines().skip(1))
+        .filter_map(|(name, value)| (name == "object").then_some(value))
+        .filter(|object| !spare.contains(object))
+        .collect();
+    assert!(objects.is_empty(), "{denied}");
     let other = format!("{}?prefix=other", server.url_of(acl::USER, acl::PASSWORD));
     let other = Locker::new(Redis::connect(&other).await.unwrap()).unwrap();
     let error = other.mutex("n").try_lock().await.unwrap_err();
@@ -142,7 +150,7 @@ async fn a_login_that_is_refused_is_an_error_at_once_and_no_password_is_shown() 
         format!("redis://default:{CANARY}@lock.example.com"),
         format!("redis://127.0.0.1:{port}?password_file=/{CANARY}/none"),
     ] {
-        let error = soon(Redis::connect(&url)).await.unwrap_err();
+        let error = soon(Box::pin(Redis::connect(&url))).await.unwrap_err();
         let is_path = url.contains("password_file");
         assert!(
             is_path || !all_of(&error).contains(CANARY),
