@@ -57,7 +57,8 @@ impl Redis {
             let message = "there is no tokio runtime; call this inside one";
             return Err(Error::new(ErrorKind::InvalidConfig, message).on(DRIVER));
         }
-        let (shared, descriptor) = connect(config).await?;
+        // Boxed, because what it takes would make every caller's future large.
+        let (shared, descriptor) = Box::pin(connect(config)).await?;
         Ok(Self {
             shared: Arc::new(shared),
             descriptor,

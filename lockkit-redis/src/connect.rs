@@ -79,7 +79,7 @@ async fn one(
     let channel = |client: &str| hears.then(|| prefix.inbox(None, client));
     let inbox = Arc::new(Inbox::new(channel));
     let node = Node::open(locate, Arc::<Inbox>::clone(&inbox), options.settings()).await?;
-    Ok((Route::One(node), inbox))
+    Ok((Route::One(Box::new(node)), inbox))
 }
 
 /// A server that throws keys away when its memory is full throws locks away first: they are the keys

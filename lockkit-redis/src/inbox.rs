@@ -144,7 +144,7 @@ impl Ears for Inbox {
 
     /// A letter, an attempt, and what belongs to it; anything else is ignored. Only who knows the
     /// attempt, which is a secret between this client and the server, can say something about it.
-    fn heard(&self, message: &[u8]) {
+    fn heard(&self, message: &[u8], reign: &str) {
         let Some((letter, rest)) = message.split_first() else {
             return;
         };
@@ -159,8 +159,9 @@ impl Ears for Inbox {
                 let Some(standing) = self.standing(attempt) else {
                     return;
                 };
-                match granted(rest) {
+                match granted(rest, reign) {
                     Some(granted) => standing.grant(granted),
+                    // Asking tells whether it was.
                     None => standing.news.notify_one(),
                 }
             }
@@ -198,8 +199,10 @@ impl Ears for Inbox {
     }
 }
 
-/// Reads `fence:segment:stamp`.
-fn granted(text: &[u8]) -> Option<Granted> {
+/// Reads `fence:segment:stamp:master`; `None` if it is not from the master itself that is listened
+/// to: a replica passes on what its master says, also what reached nobody there, and was then
+/// granted to somebody else.
+fn granted(text: &[u8], reign: &str) -> Option<Granted> {
     let mut parts = str::from_utf8(text).ok()?.split(':');
     let fence = Fence::new(parts.next()?.parse().ok()?);
     let segment = match parts.next()? {
@@ -207,6 +210,10 @@ fn granted(text: &[u8]) -> Option<Granted> {
         segment => Some(segment.parse().ok()?),
     };
     let sent_at = Instant::from_nanos(parts.next()?.parse().ok()?);
+    let master = parts.next().filter(|master| !master.is_empty())?;
+    if !reign.starts_with(master) {
+        return None;
+    }
     Some(Granted {
         fence,
         segment,
@@ -223,11 +230,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    const MASTER: &str = "0123abcd";
+
     fn grant(inbox: &Inbox, attempt: AttemptId, fence: u64, sent_at: u64) {
         let mut message = vec![b'g'];
         message.extend_from_slice(attempt.as_bytes());
-        message.extend_from_slice(format!("{fence}::{sent_at}").as_bytes());
-        inbox.heard(&message);
+        message.extend_from_slice(format!("{fence}::{sent_at}:{MASTER}").as_bytes());
+        inbox.heard(&message, MASTER);
     }
 
     /// A process that was stopped for longer than a lease finds the grant that it slept through when
@@ -259,12 +268,22 @@ mod tests {
         let standing = inbox.expect(attempt);
         let mut message = vec![b'g'];
         message.extend_from_slice(attempt.as_bytes());
-        for text in ["", "1", "1:2", "x::1", "1:x:1", "1::x"] {
-            inbox.heard(&[&message, text.as_bytes()].concat());
+        for text in [
+            "",
+            "1",
+            "1:2",
+            "x::1:",
+            "1:x:1:",
+            "1::x:",
+            "1::1",
+            "1::1:",
+            "1::1:4567cdef",
+        ] {
+            inbox.heard(&[&message, text.as_bytes()].concat(), MASTER);
             assert_eq!(standing.granted(), None, "{text}");
         }
         for message in [&b""[..], b"g", b"gshort", b"?0123456789abcdef"] {
-            inbox.heard(message);
+            inbox.heard(message, MASTER);
         }
     }
 }

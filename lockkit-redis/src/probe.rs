@@ -76,6 +76,9 @@ mod tests {
         Server {
             version: "7.0.15".into(),
             run_id: String::new(),
+            reign: String::new(),
+            is_reign_told: false,
+            is_sentinel: false,
             is_replica: false,
             is_cluster: false,
             connection: 1,

@@ -97,6 +97,8 @@ impl Shared {
         let stamp = stamped.then(|| stamp(sent_at));
         let args = stamp.iter().map(Arg::from);
         let args: Vec<Arg<'_>> = args.chain(attempts.iter().map(Arg::from)).collect();
+        // Else an operator could not reach the holder any more where its slot has moved.
+        self.route.keep_listening(bucket);
         let reply = self.eval(lane, script, keys, &args, bucket).await;
         let reply = match reply {
             Ok(reply) => reply,

@@ -99,6 +99,7 @@ const fn yes(has: bool) -> &'static str {
 fn in_words(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 3600.. if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds @ 60.. if seconds % 60 == 0 => format!("{} min", seconds / 60),
         _ => format!("{duration:?}").replace("ms", " ms"),
     }
 }

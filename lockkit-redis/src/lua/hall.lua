@@ -69,35 +69,34 @@ local function write_place(place)
     place.flags, place.mode, place.client, place.stamp, place.label)
 end
 
--- If another process than this one issued the last number of the bucket, the counter takes a leap past
--- the clock, so that it stays above whatever was given before, also after data was lost. Each
--- connection tells it once for a bucket, with a request that may need no number.
+-- The first request of each connection for a bucket says in `run` which master this is. If another one
+-- issued the last number, the counter leaps; see mutex_hand_over.lua.
 local function vouch(hall)
   if hall.run == '' or call('GET', hall.server) == hall.run then
     return
   end
   local number = tonumber(call('GET', hall.fence) or 0) or 0
-  if number >= 1e12 then
-    call('SET', hall.fence, format('%d', math.max(number, now_us()) + 1048576))
-    call('SET', hall.server, hall.run)
+  -- Before the first number there is nothing to leap over.
+  if number > 0 then
+    local ahead = now_us() + 67108864
+    number = ahead > number and ahead or number + 1048576
+    call('SET', hall.fence, format('%d', number))
   end
+  call('SET', hall.server, hall.run)
 end
 
--- The next number of the bucket. A counter that is gone is set to the clock, with a larger leap.
+-- The next number of the bucket. A counter that is gone is set ahead of the clock.
 local function next_number(hall)
   local number = call('INCR', hall.fence)
   if number < 1e12 then
     number = now_us() + 67108864
     call('SET', hall.fence, format('%d', number))
-    if hall.run ~= '' then
-      call('SET', hall.server, hall.run)
-    end
   end
   return number
 end
 
 -- The keys of a hall, from KEYS[first] on: h, x, q, w, z, the fence counter and the server of its
--- bucket. `run` is the process that the server is, once for each connection and bucket, else ''.
+-- bucket. `run` is the master that this is, once for each connection and bucket, else ''.
 local function open(first, run, inbox)
   local hall = {
     h = KEYS[first], x = KEYS[first + 1], q = KEYS[first + 2], w = KEYS[first + 3],

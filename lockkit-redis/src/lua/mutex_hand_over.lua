@@ -3,9 +3,11 @@
 --
 -- A fence is the next number of the bucket's counter. The counter must stay above whatever was given
 -- before, also after data was lost. So the first request that each connection makes for a bucket
--- says in `run` which process the server is; if another process issued the last number, the counter
--- takes a leap past the clock, whether or not this request needs a number: the next ones say nothing
--- any more. A counter that is gone is set to the clock, with a larger leap, when a number is needed.
+-- says in `run` which master this is, and since when; if another one issued the last number, the counter
+-- leaps, whether or not this request needs a number, for the next ones say nothing any more: to a minute
+-- ahead of the clock, so that of two masters that take over from the same data the later one leaps
+-- further; where a clock is behind, over what can have been issued and lost. So does a counter that
+-- is gone.
 local function now_us()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
@@ -16,10 +18,13 @@ local function vouch(run)
     return
   end
   local number = tonumber(call('GET', KEYS[4]) or 0) or 0
-  if number >= 1e12 then
-    call('SET', KEYS[4], string.format('%d', math.max(number, now_us()) + 1048576))
-    call('SET', KEYS[5], run)
+  -- Before the first number there is nothing to leap over.
+  if number > 0 then
+    local ahead = now_us() + 67108864
+    number = ahead > number and ahead or number + 1048576
+    call('SET', KEYS[4], string.format('%d', number))
   end
+  call('SET', KEYS[5], run)
 end
 
 local function next_number(run)
@@ -28,9 +33,6 @@ local function next_number(run)
   if number < 1e12 then
     number = now_us() + 67108864
     call('SET', KEYS[4], string.format('%d', number))
-    if run ~= '' then
-      call('SET', KEYS[5], run)
-    end
   end
   return number
 end
@@ -113,7 +115,10 @@ local function hand_over(me, number, run, inbox)
       number = number or next_number(run)
       local heard = 1
       if first ~= me and place.client ~= '' then
-        local news = 'g' .. first .. string.format('%d::%s', number, place.stamp)
+        -- With the name of this master: what reaches nobody here is passed on to replicas as well,
+        -- where it must not be believed.
+        local master = string.sub(call('GET', KEYS[5]) or '', 1, 8)
+        local news = 'g' .. first .. string.format('%d::%s:%s', number, place.stamp, master)
         heard = redis.pcall('PUBLISH', inbox .. place.client, news)
       end
       -- Nobody heard: it is not connected. It keeps its place for when it comes back.

@@ -125,7 +125,8 @@ local function hand_over(hall, attempt, place, mode, me)
   local fence = mode ~= 's' and hall.unused or token(hall, mode)
   if attempt ~= me and place.client ~= '' then
     local segment = sub(mode, 1, 1) == 'o' and sub(mode, 2) or ''
-    local news = 'g' .. attempt .. format('%d:%s:%s', fence, segment, place.stamp)
+    local master = sub(call('GET', hall.server) or '', 1, 8)
+    local news = 'g' .. attempt .. format('%d:%s:%s:%s', fence, segment, place.stamp, master)
     -- An error is no right to publish: then it hears of it when it asks again.
     if redis.pcall('PUBLISH', hall.inbox .. place.client, news) == 0 then
       hall.unused = mode ~= 's' and fence or hall.unused

@@ -66,7 +66,8 @@ impl Redlock {
             let message = "there is no tokio runtime; call this inside one";
             return Err(Error::new(ErrorKind::InvalidConfig, message).on(DRIVER));
         }
-        let (shared, descriptor) = connect(url).await?;
+        // Boxed, because what it takes would make every caller's future large.
+        let (shared, descriptor) = Box::pin(connect(url)).await?;
         Ok(Self {
             shared: Arc::new(shared),
             descriptor,

@@ -49,7 +49,7 @@ impl Ears for Hearing {
     }
 
     /// A letter, an attempt, and the key of a resource. Each node says it; once is enough.
-    fn heard(&self, message: &[u8]) {
+    fn heard(&self, message: &[u8], _: &str) {
         let parse = || {
             let (letter, rest) = message.split_first()?;
             let (attempt, key) = rest.split_at_checked(16)?;

@@ -103,7 +103,8 @@ impl Simple {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(invalid("there is no tokio runtime; call this inside one"));
         }
-        let (shared, _) = open(config).await?;
+        // Boxed, because what it takes would make every caller's future large.
+        let (shared, _) = Box::pin(open(config)).await?;
         let state = State {
             shared,
             waiting: Waiting::default(),

@@ -6,12 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use lockkit_core::{Error, ErrorKind, Result};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::link::{Arrival, Ears, Link, Settings};
 use super::node::Node;
@@ -26,6 +28,9 @@ use crate::key::{Bucket, Prefix};
 /// How long to pause where a cluster is in the middle of a change.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How often to look whether somebody has taken over from a master that is gone.
+const PACE: Duration = Duration::from_millis(500);
+
 /// A cluster.
 pub(crate) struct Cluster {
     seeds: Vec<Endpoint>,
@@ -35,8 +40,11 @@ pub(crate) struct Cluster {
     ears: Arc<dyn Ears>,
     client: String,
     map: RwLock<Map>,
-    /// One look at the slots at a time.
-    looking: tokio::sync::Mutex<()>,
+    /// One look at the slots at a time; when the last one was.
+    looking: tokio::sync::Mutex<Option<Instant>>,
+    /// Rings when a master cannot be reached any more.
+    trouble: Arc<Notify>,
+    closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -65,8 +73,8 @@ impl Cluster {
         ears: Arc<dyn Ears>,
         client: &str,
         settings: Settings,
-    ) -> Result<Self> {
-        let cluster = Self {
+    ) -> Result<Arc<Self>> {
+        let cluster = Arc::new(Self {
             seeds,
             settings,
             prefix,
@@ -74,8 +82,12 @@ impl Cluster {
             client: client.to_owned(),
             map: RwLock::default(),
             looking: tokio::sync::Mutex::default(),
-        };
-        cluster.look(0).await?;
+            trouble: Arc::default(),
+            closed: AtomicBool::new(false),
+        });
+        cluster.look(0, None).await?;
+        let trouble = Arc::clone(&cluster.trouble);
+        tokio::spawn(follow(Arc::downgrade(&cluster), trouble));
         Ok(cluster)
     }
 
@@ -107,11 +119,14 @@ impl Cluster {
             };
             match &failure {
                 Failure::Refused { code, detail } if Instant::now() < end => match code.as_str() {
-                    "ASK" => match redirection(detail) {
-                        Some((host, port)) => asking = Some(self.member_at(host, port).await?),
+                    "ASK" => match member.sends_to(detail) {
+                        Some(endpoint) => asking = Some(self.member_at(endpoint).await?),
                         None => return Ok(Err(failure)),
                     },
-                    "MOVED" => self.look(version.unwrap_or(0)).await?,
+                    "MOVED" => {
+                        let owner = member.sends_to(detail);
+                        self.look(version.unwrap_or(0), owner.as_ref()).await?;
+                    }
                     "TRYAGAIN" => sleep(PAUSE).await,
                     "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => {
                         sleep(PAUSE).await;
@@ -143,28 +158,51 @@ impl Cluster {
             if member.channels.has(&channel) {
                 return Ok(());
             }
-            let heard = match member.ear.live().await {
-                Ok(live) => live.subscribe(&channel, true).await,
+            let live = match member.ear.live().await {
+                Ok(live) => live,
                 Err(error) => {
                     self.look_soon(Some(version)).await;
                     return Err(error);
                 }
             };
-            match heard {
-                Ok(()) => {
-                    member.channels.add(channel);
-                    return Ok(());
+            let gaps = member.channels.gaps();
+            match subscribe(&live, &channel).await {
+                Ok(true) if member.channels.add(&channel, gaps) => return Ok(()),
+                Ok(_) if Instant::now() < end => {
+                    sleep(PAUSE).await;
+                    self.look(version, None).await?;
                 }
-                Err(failure) if failure.is("MOVED") && Instant::now() < end => {
-                    self.look(version).await?;
+                Ok(_) => {
+                    let message = "the slot is moving to another node at the moment";
+                    return Err(Error::new(ErrorKind::Unavailable, message).on(DRIVER));
                 }
-                Err(failure @ Failure::Refused { .. }) => {
+                Err(Failure::Refused { code, detail })
+                    if code == "MOVED" && Instant::now() < end =>
+                {
+                    let owner = member.sends_to(&detail);
+                    self.look(version, owner.as_ref()).await?;
+                }
+                Err(failure) if failure.is("NOPERM") => {
                     self.ears.deaf(&failure);
                     return Ok(());
                 }
                 Err(failure) => return Err(translated(failure)),
             }
         }
+    }
+
+    /// Sees to it that the channel of a bucket is heard, sooner or later: that of a hold, whose slot
+    /// may have moved since it was taken.
+    pub(crate) fn keep_listening(self: &Arc<Self>, bucket: Bucket) {
+        let channel = self.prefix.inbox(Some(bucket), &self.client);
+        if self.map().heard(bucket, &channel) {
+            return;
+        }
+        let cluster = Arc::clone(self);
+        tokio::spawn(async move {
+            // The next renewal tries again.
+            let _ = cluster.listen(bucket).await;
+        });
     }
 
     /// A connection to each master.
@@ -195,6 +233,8 @@ impl Cluster {
     }
 
     pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.trouble.notify_one();
         for member in self.map().members.values() {
             member.node.close();
             member.ear.close();
@@ -206,13 +246,12 @@ impl Cluster {
         for _ in 0..2 {
             let version = {
                 let map = self.map();
-                let mut masters = map.masters.iter();
-                if let Some((_, member)) = masters.find(|(range, _)| range.slots.contains(&slot)) {
+                if let Some(member) = map.master_of(slot) {
                     return Ok((map.version, Arc::clone(member)));
                 }
                 map.version
             };
-            self.look(version).await?;
+            self.look(version, None).await?;
         }
         let message = "no node of the cluster has this slot at the moment";
         Err(Error::new(ErrorKind::Unavailable, message)
@@ -220,14 +259,23 @@ impl Cluster {
             .with("slot", slot))
     }
 
-    /// Looks which master has which slots, unless somebody did since `version`.
-    async fn look(&self, version: u64) -> Result<()> {
-        let _one = self.looking.lock().await;
+    /// Looks which master has which slots, unless somebody did since `version`; asks first whoever
+    /// must know.
+    async fn look(&self, version: u64, who: Option<&Endpoint>) -> Result<()> {
+        let mut looked = self.looking.lock().await;
         if self.map().version > version {
             return Ok(());
         }
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(super::link::closed());
+        }
+        // In the middle of a change one look would follow on the other.
+        if let Some(looked) = *looked {
+            sleep_until(looked + PAUSE).await;
+        }
+        *looked = Some(Instant::now());
         let mut last = None;
-        for endpoint in self.candidates() {
+        for endpoint in who.cloned().into_iter().chain(self.candidates()) {
             match self.ask(&endpoint).await {
                 Ok(ranges) => return self.adopt(&endpoint, ranges).await,
                 Err(error) => last = Some(error.with("node", &endpoint)),
@@ -240,7 +288,7 @@ impl Cluster {
     /// The same, where it does not matter whether it succeeds.
     async fn look_soon(&self, version: Option<u64>) {
         let Some(version) = version else { return };
-        let _ = timeout(self.settings.timeout, self.look(version)).await;
+        let _ = timeout(self.settings.timeout, self.look(version, None)).await;
     }
 
     /// Whom to ask: those that are known to be there first.
@@ -259,9 +307,15 @@ impl Cluster {
 
     async fn ask(&self, endpoint: &Endpoint) -> Result<Vec<Range>> {
         let limit = self.settings.timeout;
+        let question = Request::new("CLUSTER SLOTS");
+        let known = self.map().members.get(&endpoint.to_string()).cloned();
+        let up = known.and_then(|member| member.node.if_up());
         let asked = timeout(limit, async {
+            if let Some(live) = up {
+                return live.send(&question).await;
+            }
             let transport = driver::connect(endpoint, limit, Arc::new(|_| {})).await?;
-            transport.send(&Request::new("CLUSTER SLOTS")).await
+            transport.send(&question).await
         });
         let silent = Failure::Silent(limit.as_millis().try_into().unwrap_or(u64::MAX));
         let reply = asked.await.unwrap_or(Err(silent)).map_err(|failure| {
@@ -289,7 +343,8 @@ impl Cluster {
         let mut masters = Vec::with_capacity(ranges.len());
         for range in ranges {
             let host = range.host.as_deref().unwrap_or(&own_host);
-            match self.member_at(host, range.port).await {
+            let endpoint = self.seeds[0].at(host, range.port);
+            match self.member_at(endpoint).await {
                 Ok(member) => masters.push((range, member)),
                 // Its slots have no master at the moment; the others do.
                 Err(error) if error.is_retryable() => {}
@@ -300,27 +355,28 @@ impl Cluster {
             .iter()
             .map(|(_, member)| member.endpoint.to_string())
             .collect();
-        let gone: Vec<Arc<Member>> = {
+        let (gone, has_lost_a_master): (Vec<Arc<Member>>, bool) = {
             let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
             map.version += 1;
-            map.masters = masters;
+            let old = std::mem::replace(&mut map.masters, masters);
+            let is_gone =
+                |(_, member): &(Range, Arc<Member>)| !in_use.contains(&member.endpoint.to_string());
+            let has_lost_a_master = old.iter().any(is_gone);
             let gone = map.members.keys().filter(|name| !in_use.contains(*name));
             let gone: Vec<String> = gone.cloned().collect();
-            gone.iter()
-                .filter_map(|name| map.members.remove(name))
-                .collect()
+            let gone = gone.iter().filter_map(|name| map.members.remove(name));
+            (gone.collect(), has_lost_a_master)
         };
-        let lost_ears = gone.iter().any(|member| !member.channels.is_empty());
         drop(gone);
-        if lost_ears {
+        if has_lost_a_master {
+            // Whoever took over may know less.
             self.ears.connected(Arrival::Elsewhere);
         }
         Ok(())
     }
 
     /// The connections to a node; makes them if there are none.
-    async fn member_at(&self, host: &str, port: u16) -> Result<Arc<Member>> {
-        let endpoint = self.seeds[0].at(host, port);
+    async fn member_at(&self, endpoint: Endpoint) -> Result<Arc<Member>> {
         let name = endpoint.to_string();
         if let Some(member) = self.map().members.get(&name) {
             return Ok(Arc::clone(member));
@@ -328,12 +384,16 @@ impl Cluster {
         let locate = Arc::new(Master(endpoint.clone()));
         let channels = Arc::new(Channels {
             heard: Mutex::default(),
+            gaps: AtomicU64::new(0),
             ears: Arc::clone(&self.ears),
         });
         let (node, ear) = futures_util::try_join!(
             Node::open(
                 Arc::<Master>::clone(&locate),
-                Arc::new(ResumeEars(Arc::clone(&self.ears))),
+                Arc::new(ResumeEars {
+                    ears: Arc::clone(&self.ears),
+                    trouble: Arc::clone(&self.trouble),
+                }),
                 self.settings
             ),
             Link::open(
@@ -349,11 +409,86 @@ impl Cluster {
             channels,
         });
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(super::link::closed());
+        }
         Ok(Arc::clone(map.members.entry(name).or_insert(member)))
     }
 
     fn map(&self) -> std::sync::RwLockReadGuard<'_, Map> {
         self.map.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.trouble.notify_one();
+    }
+}
+
+impl Map {
+    fn master_of(&self, slot: u16) -> Option<&Arc<Member>> {
+        let mut masters = self.masters.iter();
+        let found = masters.find(|(range, _)| range.slots.contains(&slot));
+        found.map(|(_, member)| member)
+    }
+
+    fn heard(&self, bucket: Bucket, channel: &str) -> bool {
+        let master = self.master_of(bucket.slot());
+        master.is_some_and(|member| member.channels.has(channel))
+    }
+}
+
+impl Member {
+    /// Where it sends somebody whom it cannot serve: `MOVED` or `ASK`.
+    fn sends_to(&self, detail: &str) -> Option<Endpoint> {
+        let (host, port) = redirection(detail)?;
+        Some(match (host, &self.endpoint.address) {
+            ("", Address::Tcp { host, .. }) => self.endpoint.at(host, port),
+            #[cfg(feature = "tls")]
+            ("", Address::Tls { host, .. }) => self.endpoint.at(host, port),
+            _ => self.endpoint.at(host, port),
+        })
+    }
+}
+
+/// Hears a channel; `false` if the node is no master any more. It would say yes all the same, and
+/// pass on what the master says to those whom the master cannot reach: grants that were given to
+/// somebody else instead.
+async fn subscribe(live: &Live, channel: &str) -> Result<bool, Failure> {
+    live.subscribe(channel, true).await?;
+    let role = match live.send(&Request::new("ROLE")).await {
+        Err(failure) if failure.is("NOPERM") => return Ok(true),
+        role => role?,
+    };
+    let word = role.as_array().and_then(|role| role.first()?.as_text());
+    Ok(word == Some("master"))
+}
+
+/// While a master cannot be reached, looks who has taken its slots over, so that those who wait for
+/// a message follow, too.
+async fn follow(cluster: Weak<Cluster>, trouble: Arc<Notify>) {
+    loop {
+        trouble.notified().await;
+        loop {
+            let Some(cluster) = cluster.upgrade() else {
+                return;
+            };
+            if cluster.closed.load(Ordering::SeqCst) {
+                return;
+            }
+            let (version, is_complete) = {
+                let map = cluster.map();
+                let is_up = |member: &Arc<Member>| member.node.if_up().is_some();
+                (map.version, map.members.values().all(is_up))
+            };
+            if is_complete {
+                break;
+            }
+            cluster.look_soon(Some(version)).await;
+            drop(cluster);
+            sleep(PACE.mul_f64(rand::random_range(0.5..1.0))).await;
+        }
     }
 }
 
@@ -394,6 +529,8 @@ impl Locate for Master {
 /// The channels that are heard on one master.
 struct Channels {
     heard: Mutex<BTreeSet<String>>,
+    /// How often all were lost.
+    gaps: AtomicU64,
     ears: Arc<dyn Ears>,
 }
 
@@ -402,12 +539,25 @@ impl Channels {
         self.locked().contains(channel)
     }
 
-    fn add(&self, channel: String) {
-        self.locked().insert(channel);
+    fn gaps(&self) -> u64 {
+        let _heard = self.locked();
+        self.gaps.load(Ordering::SeqCst)
     }
 
-    fn is_empty(&self) -> bool {
-        self.locked().is_empty()
+    /// Notes that a channel is heard, unless all were lost since there were so many gaps.
+    fn add(&self, channel: &str, gaps: u64) -> bool {
+        let mut heard = self.locked();
+        let is_heard = self.gaps.load(Ordering::SeqCst) == gaps;
+        if is_heard {
+            heard.insert(channel.to_owned());
+        }
+        is_heard
+    }
+
+    fn forget_all(&self) {
+        let mut heard = self.locked();
+        self.gaps.fetch_add(1, Ordering::SeqCst);
+        heard.clear();
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -419,17 +569,17 @@ impl Ears for Channels {
     /// None: a channel whose slot has moved away would be refused, and whoever waits asks again for
     /// its own.
     fn channels(&self) -> Vec<String> {
-        self.locked().clear();
+        self.forget_all();
         Vec::new()
     }
 
-    fn heard(&self, message: &[u8]) {
-        self.ears.heard(message);
+    fn heard(&self, message: &[u8], reign: &str) {
+        self.ears.heard(message, reign);
     }
 
     /// A slot has moved away. Whoever waits asks again, and hears the channel where it is now.
     fn missed(&self) {
-        self.locked().clear();
+        self.forget_all();
         self.ears.missed();
     }
 
@@ -450,22 +600,29 @@ impl fmt::Debug for Channels {
     }
 }
 
-/// Tells when the connection for requests is back.
+/// Tells when the connection for requests is lost, and when it is back.
 #[derive(Debug)]
-struct ResumeEars(Arc<dyn Ears>);
+struct ResumeEars {
+    ears: Arc<dyn Ears>,
+    trouble: Arc<Notify>,
+}
 
 impl Ears for ResumeEars {
     fn channels(&self) -> Vec<String> {
         Vec::new()
     }
 
-    fn heard(&self, _: &[u8]) {}
+    fn heard(&self, _: &[u8], _: &str) {}
 
     fn missed(&self) {}
 
+    fn lost(&self) {
+        self.trouble.notify_one();
+    }
+
     fn connected(&self, arrival: Arrival) {
         if arrival != Arrival::First {
-            self.0.connected(arrival);
+            self.ears.connected(arrival);
         }
     }
 

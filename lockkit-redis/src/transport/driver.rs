@@ -177,15 +177,17 @@ fn failed(error: RedisError) -> Failure {
 }
 
 /// The code of an error inside a script: servers wrap what a script raises in an error of their own,
-/// and before 7.0 also what a command in it refuses.
+/// and before 7.0 also what a command in it refuses: `ERR Error running script (call to f_…):
+/// @user_script:1: WRONGTYPE …`, and with a dash what is refused before the command runs.
 fn inner_code<'a>(code: &'a str, detail: &str) -> &'a str {
-    const WRAPPED: [&str; 6] = [
+    const WRAPPED: [&str; 7] = [
         "WRONGTYPE",
         "CORRUPT",
         "OOM",
         "NOPERM",
         "READONLY",
         "MISCONF",
+        "NOREPLICAS",
     ];
     if code != "ERR" {
         return code;

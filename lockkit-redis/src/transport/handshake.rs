@@ -13,11 +13,17 @@ const OLDEST: (u32, u32) = (6, 2);
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) version: String,
-    /// Drawn anew each time the server process starts. Made up by us where it is not told: then
-    /// each connection counts as a server of its own, which is safe.
+    /// Drawn anew each time the server process starts. Made up by us where it is not told.
     pub(crate) run_id: String,
+    /// Drawn anew each time a server process starts or becomes a master: who was a replica in
+    /// between knows only what its master told it. Made up by us where it is not told: then each
+    /// connection counts as a reign of its own, which is safe.
+    pub(crate) reign: String,
+    /// Whether `reign` was told.
+    pub(crate) is_reign_told: bool,
     pub(crate) is_replica: bool,
     pub(crate) is_cluster: bool,
+    pub(crate) is_sentinel: bool,
     /// The id of this connection.
     pub(crate) connection: i64,
     /// What else `INFO` says, as lines `name:value`; empty where it is not allowed.
@@ -50,11 +56,15 @@ impl Server {
         let info = answers.next().and_then(Result::ok);
         let info = info.as_ref().and_then(Reply::as_text).unwrap_or_default();
         let config = answers.next().and_then(Result::ok);
+        let reign = reign(info);
         let server = Self {
             version: text("version").to_owned(),
             run_id: line(info, "run_id").map_or_else(made_up, str::to_owned),
+            is_reign_told: reign.is_some(),
+            reign: reign.map_or_else(made_up, str::to_owned),
             is_replica: text("role") == "replica",
             is_cluster: text("mode") == "cluster",
+            is_sentinel: text("mode") == "sentinel",
             connection: hello.field("id").and_then(Reply::as_int).unwrap_or(0),
             info: info.to_owned(),
             appendfsync: config
@@ -68,6 +78,11 @@ impl Server {
     /// A fact out of `INFO`.
     pub(crate) fn info(&self, name: &str) -> Option<&str> {
         line(&self.info, name)
+    }
+
+    /// Whether these two are known to differ in what they know.
+    pub(super) fn differs_from(&self, other: &Self) -> bool {
+        self.is_reign_told && other.is_reign_told && self.reign != other.reign
     }
 
     /// Whether scripts may begin with `#!lua flags=…`.
@@ -95,6 +110,11 @@ impl Server {
             .on(DRIVER)
             .with("version", &self.version))
     }
+}
+
+/// Under what name the data is that a master has, out of `INFO`.
+pub(super) fn reign(info: &str) -> Option<&str> {
+    line(info, "master_replid")
 }
 
 fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {

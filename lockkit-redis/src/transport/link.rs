@@ -6,8 +6,8 @@
 //! server is by then, until it is closed.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lockkit_core::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::live::Live;
-use super::{Failure, Locate, Push, Request, Server, driver};
+use super::{Address, Failure, Locate, Push, Request, Server, driver};
 use crate::descriptor::DRIVER;
 use crate::error::translated;
 
@@ -38,9 +38,9 @@ impl Settings {
 pub(crate) enum Arrival {
     /// There was none before.
     First,
-    /// To the same server process: what it knew it still knows.
+    /// To the same master: what it knew it still knows.
     Again,
-    /// To another one, which may know less.
+    /// To another one, or to one that was none in between, which may know less.
     Elsewhere,
 }
 
@@ -54,11 +54,14 @@ pub(crate) trait Ears: fmt::Debug + Send + Sync {
         false
     }
 
-    /// A message came. Must not block.
-    fn heard(&self, message: &[u8]);
+    /// A message came, from a server with this [`reign`](Server::reign). Must not block.
+    fn heard(&self, message: &[u8], reign: &str);
 
     /// Messages may have been lost: there was a gap in hearing.
     fn missed(&self);
+
+    /// The link is down.
+    fn lost(&self) {}
 
     /// The link is up.
     fn connected(&self, arrival: Arrival);
@@ -75,7 +78,7 @@ impl Ears for NoEars {
     fn channels(&self) -> Vec<String> {
         Vec::new()
     }
-    fn heard(&self, _: &[u8]) {}
+    fn heard(&self, _: &[u8], _: &str) {}
     fn missed(&self) {}
     fn connected(&self, _: Arrival) {}
     fn deaf(&self, _: &Failure) {}
@@ -116,6 +119,8 @@ enum State {
 pub(crate) struct Link(Arc<Shared>);
 
 struct Shared {
+    /// Rings when another connection must be made, however good this one looks.
+    anew: Notify,
     locate: Arc<dyn Locate>,
     ears: Arc<dyn Ears>,
     settings: Settings,
@@ -158,6 +163,7 @@ impl Link {
 
     fn new(locate: Arc<dyn Locate>, ears: Arc<dyn Ears>, settings: Settings) -> Self {
         Self(Arc::new(Shared {
+            anew: Notify::new(),
             locate,
             ears,
             settings,
@@ -217,7 +223,17 @@ impl Link {
         }
     }
 
-    /// Ends the link. Requests under way fail.
+    /// Connects anew, wherever the server is now.
+    pub(crate) fn connect_anew(&self) {
+        self.0.anew.notify_one();
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(&*self.0.state.borrow(), State::Closed)
+    }
+
+    /// Ends the link.
     pub(crate) fn close(&self) {
         self.0.state.send_replace(State::Closed);
     }
@@ -240,6 +256,7 @@ impl fmt::Debug for Link {
 /// A connection, and what tells about it.
 struct Connection {
     live: Arc<Live>,
+    address: Address,
     doubt: Arc<Doubt>,
     moves: Option<watch::Receiver<u64>>,
 }
@@ -252,10 +269,14 @@ impl Shared {
         let moves = self.locate.moves();
         let endpoint = self.locate.locate().await?;
         let doubt = Arc::new(Doubt::default());
+        let reign = Arc::new(OnceLock::<String>::new());
         let ear = {
             let (ears, doubt) = (Arc::clone(&self.ears), Arc::clone(&doubt));
+            let reign = Arc::clone(&reign);
             Arc::new(move |push| match push {
-                Push::Message(message) => ears.heard(&message),
+                Push::Message(message) => {
+                    ears.heard(&message, reign.get().map_or("", String::as_str));
+                }
                 Push::Unsubscribed => ears.missed(),
                 Push::Disconnected => doubt.about(&Failure::Broken(String::new())),
             })
@@ -273,6 +294,7 @@ impl Shared {
             .unwrap_or_else(|_| Err(too_slow()))
             .map_err(context)?;
         self.locate.check(&server).map_err(context)?;
+        reign.get_or_init(|| server.reign.clone());
         let live = Arc::new(Live::new(transport, server, limit, Arc::clone(&doubt)));
         if let Some(old) = old {
             // What was sent on the old connection and not read yet must not take effect after
@@ -291,7 +313,12 @@ impl Shared {
                 Err(failure) => return Err(context(translated(failure))),
             }
         }
-        Ok(Connection { live, doubt, moves })
+        Ok(Connection {
+            live,
+            address: endpoint.address,
+            doubt,
+            moves,
+        })
     }
 
     /// Watches over a connection, and makes another one when it has to.
@@ -304,13 +331,14 @@ impl Shared {
             if !self.set(State::Down(None)) {
                 return;
             }
+            self.ears.lost();
             let old = current.live.server.clone();
             drop(current);
             current = tokio::select! {
                 () = self.closed() => return,
                 again = self.connect_again(Some(&old)) => again,
             };
-            let arrival = if old.run_id == current.live.server.run_id {
+            let arrival = if old.reign == current.live.server.reign {
                 Arrival::Again
             } else {
                 Arrival::Elsewhere
@@ -342,15 +370,31 @@ impl Shared {
             tokio::select! {
                 () = connection.doubt.ring.notified() => {}
                 () = sleep(self.settings.heartbeat) => {}
-                () = changed(&mut connection.moves) => return,
+                () = self.anew.notified() => return,
+                () = changed(&mut connection.moves) => {
+                    if self.has_moved(connection).await {
+                        return;
+                    }
+                    continue;
+                }
             }
             if connection.doubt.sure.load(Ordering::Acquire) {
                 return;
             }
-            let ping = connection.live.send(&Request::new("PING")).await;
-            if let Err(Failure::Broken(_) | Failure::Silent(_)) = ping {
+            if !connection.live.is_well().await {
                 return;
             }
+        }
+    }
+
+    /// Whether the server is elsewhere now. What was heard may be old news: then the connection is
+    /// kept, for requests are on their way on it.
+    async fn has_moved(&self, connection: &Connection) -> bool {
+        match self.locate.locate().await {
+            Ok(endpoint) if endpoint.address == connection.address => {
+                !(connection.live.server.is_reign_told && connection.live.is_well().await)
+            }
+            _ => true,
         }
     }
 
@@ -388,6 +432,6 @@ fn too_slow() -> Error {
     .on(DRIVER)
 }
 
-fn closed() -> Error {
+pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "this backend was closed").on(DRIVER)
 }

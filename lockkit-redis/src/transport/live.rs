@@ -8,6 +8,7 @@ use std::time::Duration;
 use lockkit_core::AttemptId;
 use tokio::time::timeout;
 
+use super::handshake::reign;
 use super::link::Doubt;
 use super::{Failure, Reply, Request, Server, Transport};
 use crate::error::translated;
@@ -54,6 +55,25 @@ impl Live {
         requests: &[Request],
     ) -> Result<Vec<Result<Reply, Failure>>, Failure> {
         self.bounded(self.transport.send_all(requests)).await
+    }
+
+    /// Whether there is an answer, and from a server that was a master all the time, where it says
+    /// so.
+    pub(super) async fn is_well(&self) -> bool {
+        let question = if self.server.is_reign_told {
+            Request::new("INFO").arg("replication")
+        } else {
+            Request::new("PING")
+        };
+        match self.send(&question).await {
+            Ok(reply) if self.server.is_reign_told => {
+                let info = reply.as_text().unwrap_or_default();
+                let is_master = info.lines().any(|line| line.trim_end() == "role:master");
+                is_master && reign(info) == Some(self.server.reign.as_str())
+            }
+            Ok(_) | Err(Failure::Refused { .. }) => true,
+            Err(Failure::Broken(_) | Failure::Silent(_)) => false,
+        }
     }
 
     /// What the server says of itself now.
@@ -141,7 +161,7 @@ impl Live {
     fn run_for(&self, bucket: Bucket) -> &str {
         let (word, bit) = bucket.bit();
         if self.confirmed[word].load(Ordering::Relaxed) & bit == 0 {
-            &self.server.run_id
+            &self.server.reign
         } else {
             ""
         }

@@ -23,6 +23,9 @@ pub(crate) trait Locate: Debug + Send + Sync {
         None
     }
 
+    /// Nobody will ask again.
+    fn close(&self) {}
+
     /// Where it is meant to be, for people.
     fn address(&self) -> String;
 }
@@ -38,6 +41,10 @@ impl Locate for Fixed {
     }
 
     fn check(&self, server: &Server) -> Result<()> {
+        if server.is_sentinel {
+            let message = "this server is a sentinel; write redis+sentinel://HOST:PORT/NAME";
+            return Err(Error::new(ErrorKind::InvalidConfig, message).on(DRIVER));
+        }
         if server.is_cluster {
             let message = "this server is a node of a cluster; write redis+cluster://HOST:PORT";
             return Err(Error::new(ErrorKind::InvalidConfig, message).on(DRIVER));

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use lockkit_core::{Error, Result};
+use lockkit_core::{Error, ErrorKind, Result};
 use tokio::sync::{Mutex, OnceCell};
 
 use super::link::NoEars;
 use super::{Ears, Errand, Failure, Link, Live, Locate, Reply, Settings};
+use crate::descriptor::DRIVER;
 
 /// On which connection a request travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,15 +81,32 @@ impl Node {
     /// The connection of a lane.
     pub(crate) async fn live(&self, lane: Lane) -> Result<Arc<Live>> {
         let other = match lane {
+            _ if self.work.is_closed() => return self.work.live().await,
             Lane::Work => return self.work.live().await,
             Lane::Renewals => &self.renewals,
             Lane::Replicas => &self.replicas,
         };
-        match other.get_or_try_init(|| self.another()).await {
-            Ok(link) => link.live().await,
+        let link = match other.get_or_try_init(|| self.another()).await {
+            Ok(link) => link,
             // One lane is better than none.
-            Err(_) if lane == Lane::Renewals => self.work.live().await,
-            Err(error) => Err(error),
+            Err(_) if lane == Lane::Renewals => return self.work.live().await,
+            Err(error) => return Err(error),
+        };
+        if self.work.is_closed() {
+            link.close();
+        }
+        let live = link.live().await?;
+        match self.work.if_up() {
+            // An old master that knows nothing of a failover would confirm what nobody else
+            // believes in any more.
+            Some(work) if work.server.differs_from(&live.server) => {
+                link.connect_anew();
+                match lane {
+                    Lane::Work | Lane::Renewals => Ok(work),
+                    Lane::Replicas => Err(torn()),
+                }
+            }
+            _ => Ok(live),
         }
     }
 
@@ -118,5 +136,11 @@ impl Node {
                 link.close();
             }
         }
+        self.locate.close();
     }
+}
+
+fn torn() -> Error {
+    let message = "another server is taking over at the moment";
+    Error::new(ErrorKind::Unavailable, message).on(DRIVER)
 }

@@ -12,9 +12,9 @@ use crate::key::Bucket;
 #[derive(Debug)]
 pub(crate) enum Route {
     /// All keys are on one server, wherever that is at the moment.
-    One(Node),
+    One(Box<Node>),
     /// Each bucket is on one of several.
-    Several(Cluster),
+    Several(Arc<Cluster>),
 }
 
 impl Route {
@@ -50,6 +50,14 @@ impl Route {
         match self {
             Self::One(_) => Ok(()), // One channel for all, heard from the start.
             Self::Several(cluster) => cluster.listen(bucket).await,
+        }
+    }
+
+    /// Sees to it that messages about this bucket are heard, sooner or later.
+    pub(crate) fn keep_listening(&self, bucket: Bucket) {
+        match self {
+            Self::One(_) => {}
+            Self::Several(cluster) => cluster.keep_listening(bucket),
         }
     }
 

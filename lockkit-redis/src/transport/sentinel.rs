@@ -1,22 +1,28 @@
 //! Following a master that sentinels watch.
 //!
-//! Each time a link connects, the sentinels are asked where the master is, and whoever answers there
-//! must say that it is one. Between that, one sentinel is listened to: it tells when a failover is
+//! Each time a link connects, the sentinels are asked where the master is, and who has heard of the
+//! newest failover is believed; whoever answers there must say that it is one. Between that, one sentinel is listened to: it tells when a failover is
 //! over, also where the old master is still there and does not know.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use lockkit_core::{Error, ErrorKind, Result};
 use tokio::sync::{OnceCell, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::link::{Arrival, Ears, Link, Settings};
 use super::locate::check_master;
-use super::{Endpoint, Failure, Locate, Request, Server, driver};
+use super::{Endpoint, Failure, Locate, Reply, Request, Server, driver};
 use crate::descriptor::DRIVER;
 use crate::error::translated;
+
+/// How long to wait for a second sentinel, once one has answered.
+const SLOWER: Duration = Duration::from_millis(100);
 
 /// A master, by the name under which sentinels know it.
 #[derive(Debug)]
@@ -49,12 +55,13 @@ impl Sentinels {
         }
     }
 
-    /// Listens to a sentinel from now on. Without it a failover is noticed as well, only later.
-    async fn listen(&self) {
+    /// Listens to a sentinel from now on, first to this one. Without it a failover is noticed as
+    /// well, only later.
+    async fn listen(&self, first: usize) {
         let open = || {
             let nearest = Nearest {
                 endpoints: self.endpoints.clone(),
-                next: AtomicUsize::new(0),
+                next: AtomicUsize::new(first),
             };
             let ears = SwitchEars {
                 service: self.service.clone(),
@@ -66,21 +73,36 @@ impl Sentinels {
     }
 
     /// Asks one sentinel; `None` if it does not know this master.
-    async fn ask(&self, sentinel: &Endpoint) -> Result<Option<Endpoint>> {
+    async fn ask(&self, sentinel: &Endpoint) -> Result<Option<Named>> {
         let limit = self.settings.timeout;
         let asked = timeout(limit, async {
             let transport = driver::connect(sentinel, limit, Arc::new(|_| {})).await?;
-            let request = Request::new("SENTINEL GET-MASTER-ADDR-BY-NAME").arg(&self.service);
-            transport.send(&request).await
+            let questions = ["SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL MASTER"];
+            let questions = questions.map(|question| Request::new(question).arg(&self.service));
+            transport.send_all(&questions).await
         });
         let silent = Failure::Silent(limit.as_millis().try_into().unwrap_or(u64::MAX));
-        let reply = asked.await.unwrap_or(Err(silent)).map_err(translated)?;
-        let Some([host, port]) = reply.as_array() else {
+        let mut replies = asked
+            .await
+            .unwrap_or(Err(silent))
+            .map_err(translated)?
+            .into_iter();
+        let reply = replies.next().transpose().map_err(translated)?;
+        let Some([host, port]) = reply.as_ref().and_then(Reply::as_array) else {
             return Ok(None);
         };
         let (host, port) = (host.as_text(), port.as_text());
-        let master = host.zip(port.and_then(|port| port.parse().ok()));
-        Ok(master.map(|(host, port)| self.master.at(host, port)))
+        let Some((host, port)) = host.zip(port.and_then(|port| port.parse().ok())) else {
+            return Ok(None);
+        };
+        // Where it is not allowed to ask this, all are believed alike.
+        let about = replies.next().and_then(Result::ok);
+        let epoch = about.as_ref().and_then(|about| about.field("config-epoch"));
+        let epoch = epoch.and_then(|epoch| epoch.as_text()?.parse().ok());
+        Ok(Some(Named {
+            epoch: epoch.unwrap_or(0),
+            master: self.master.at(host, port),
+        }))
     }
 }
 
@@ -89,23 +111,29 @@ impl Locate for Sentinels {
     async fn locate(&self) -> Result<Endpoint> {
         let mut last = None;
         let mut known = false;
-        // From another one each time, so that one that is behind does not mislead for ever.
-        let first = rand::random_range(0..self.endpoints.len());
-        for sentinel in self
-            .endpoints
-            .iter()
-            .cycle()
-            .skip(first)
-            .take(self.endpoints.len())
-        {
-            match self.ask(sentinel).await {
-                Ok(Some(master)) => {
-                    self.listen().await;
-                    return Ok(master);
+        let mut newest: Option<(usize, Named)> = None;
+        let ask = |at: usize| async move { (at, self.ask(&self.endpoints[at]).await) };
+        let mut answers: FuturesUnordered<_> = (0..self.endpoints.len()).map(ask).collect();
+        // Those who are much slower than the first need not be waited for.
+        let mut end = Instant::now() + self.settings.timeout;
+        while let Ok(Some((at, answer))) = timeout_at(end, answers.next()).await {
+            match answer {
+                Ok(Some(named)) => {
+                    end = end.min(Instant::now() + SLOWER);
+                    if newest
+                        .as_ref()
+                        .is_none_or(|(_, known)| named.epoch > known.epoch)
+                    {
+                        newest = Some((at, named));
+                    }
                 }
                 Ok(None) => known = true,
-                Err(error) => last = Some(error.with("sentinel", sentinel)),
+                Err(error) => last = Some(error.with("sentinel", &self.endpoints[at])),
             }
+        }
+        if let Some((at, named)) = newest {
+            self.listen(at).await;
+            return Ok(named.master);
         }
         if known {
             let message = "the sentinels do not know a master of this name; check the path of the \
@@ -132,9 +160,22 @@ impl Locate for Sentinels {
         Some(self.moves.subscribe())
     }
 
+    fn close(&self) {
+        if let Some(listening) = self.listening.get() {
+            listening.close();
+        }
+    }
+
     fn address(&self) -> String {
         format!("master `{}` of the sentinels", self.service)
     }
+}
+
+/// What a sentinel says.
+struct Named {
+    /// Counts the failovers: in the middle of one, the sentinels do not agree for a moment.
+    epoch: u64,
+    master: Endpoint,
 }
 
 /// Any sentinel.
@@ -173,7 +214,7 @@ impl Ears for SwitchEars {
     }
 
     /// `NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT`.
-    fn heard(&self, message: &[u8]) {
+    fn heard(&self, message: &[u8], _: &str) {
         let name = message.split(|byte| *byte == b' ').next();
         if name == Some(self.service.as_bytes()) {
             self.moves.send_modify(|moves| *moves += 1);
@@ -182,7 +223,12 @@ impl Ears for SwitchEars {
 
     fn missed(&self) {}
 
-    fn connected(&self, _: Arrival) {}
+    /// A failover may have passed unheard.
+    fn connected(&self, arrival: Arrival) {
+        if arrival != Arrival::First {
+            self.moves.send_modify(|moves| *moves += 1);
+        }
+    }
 
     fn deaf(&self, _: &Failure) {}
 }

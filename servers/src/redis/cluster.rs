@@ -1,9 +1,14 @@
 //! A cluster: three masters with a replica each.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail, ensure};
 
 use super::server::RedisServer;
 use crate::patience::until;
+
+/// How long a failover on demand takes at most.
+const VOTE: Duration = Duration::from_secs(6);
 
 /// Six nodes: three masters, which share the 16384 slots, with a replica each. A node that is
 /// silent for two seconds is replaced.
@@ -130,12 +135,17 @@ impl Cluster {
     /// If that does not come to pass.
     pub fn fail_over(&self, master: usize) -> Result<usize> {
         let replica = self.replica_of(master)?;
-        self.nodes[replica].cli(&["CLUSTER", "FAILOVER"])?;
+        // A replica that does not get the votes in time gives up.
+        let mut asked: Option<Instant> = None;
         until("the replica as master", || {
-            Ok(
-                (is_master(&self.nodes[replica])? && !is_master(&self.nodes[master])?)
-                    .then_some(()),
-            )
+            if is_master(&self.nodes[replica])? {
+                return Ok((!is_master(&self.nodes[master])?).then_some(()));
+            }
+            if asked.is_none_or(|asked| asked.elapsed() > VOTE) {
+                self.nodes[replica].cli(&["CLUSTER", "FAILOVER"])?;
+                asked = Some(Instant::now());
+            }
+            Ok(None)
         })?;
         self.await_ok()?;
         Ok(replica)
