@@ -175,9 +175,9 @@ mod tests {
         assert!(message("").await.contains("sqlite:locks.db"));
         assert!(message("locks.db").await.contains("scheme"));
         assert!(
-            message("redis://u:s3cr3t@h")
+            message("elsewhere://u:s3cr3t@h")
                 .await
-                .contains("no `redis:` backend")
+                .contains("no `elsewhere:` backend")
         );
         assert!(message("memory:a?b=c").await.contains("without options"));
         for url in [
@@ -193,6 +193,15 @@ mod tests {
     #[tokio::test]
     async fn a_backend_that_was_not_built_names_its_feature() {
         assert!(message("sqlite:x").await.contains("cargo feature `sqlite`"));
+    }
+
+    #[cfg(not(feature = "redis"))]
+    #[tokio::test]
+    async fn every_scheme_of_a_backend_that_was_not_built_names_its_feature() {
+        for scheme in ["redis", "rediss", "redis+sentinel", "redlock"] {
+            let message = message(&format!("{scheme}://u:s3cr3t@h")).await;
+            assert!(message.contains("cargo feature `redis`"), "{message}");
+        }
     }
 
     #[tokio::test]
