@@ -19,25 +19,38 @@ async fn one_holder_at_a_time(url: &str) -> Result<()> {
     b.close().await
 }
 
+/// A server of `cargo xtask test`, under a prefix of this run's own.
+fn server(variable: &str) -> String {
+    let url = std::env::var(variable).unwrap_or_else(|_| {
+        panic!("{variable} is not set; run `cargo xtask test`, or `cargo xtask servers up redis`")
+    });
+    format!("{url}?prefix=facade{}", std::process::id())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_program_runs_on_every_backend() {
     let dir = tempfile::tempdir().unwrap();
+    let redis = server("LOCKKIT_TEST_REDIS");
     let mut urls = vec![
         "memory:facade".to_owned(),
         format!("sqlite:{}", dir.path().join("l.db").display()),
+        format!("{redis}&strategy=simple"),
+        redis,
+        server("LOCKKIT_TEST_REDIS_SENTINEL"),
+        server("LOCKKIT_TEST_REDIS_CLUSTER"),
+        server("LOCKKIT_TEST_REDLOCK"),
     ];
-    let built: Vec<&str> = lockkit::backends()
-        .iter()
-        .map(|backend| backend.driver)
-        .collect();
-    let tested: Vec<&str> = urls
-        .iter()
-        .filter_map(|url| Some(url.split_once(':')?.0))
-        .collect();
-    assert_eq!(built, tested, "a backend without a URL here");
     urls.extend(std::env::var("LOCKKIT_TEST_URL"));
+    let mut tested = Vec::new();
     for url in urls {
         one_holder_at_a_time(&url).await.unwrap();
+        let locker = lockkit::connect(&url).await.unwrap();
+        tested.push(locker.descriptor().driver);
+        locker.close().await.unwrap();
+    }
+    for backend in lockkit::backends() {
+        let driver = backend.driver;
+        assert!(tested.contains(&driver), "{driver} has no URL here");
     }
 }
 
