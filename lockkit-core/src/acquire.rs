@@ -8,7 +8,6 @@ use crate::hold::Hold;
 use crate::latch::not_open;
 use crate::standing::Standing;
 use crate::watchdog::Watched;
-use crate::within::within;
 use crate::{
     Attempt, AttemptId, Claim, Error, ErrorKind, Grant, HoldId, Instant, Label, Mode, Order,
     Primitive, Resource, Result, valid_until,
@@ -138,7 +137,7 @@ async fn wait_for(
     let mut contended = false;
     let mut limit = first_limit(core, request);
     loop {
-        let outcome = match within(limit, standing.attempt()).await {
+        let outcome = match core.within(limit, standing.attempt()).await {
             Some(outcome) => outcome,
             None if limit < core.options.call_timeout => return Err(outage.or(core, request)),
             None => return Err(core.no_answer(limit)),

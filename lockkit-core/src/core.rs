@@ -14,7 +14,7 @@ use crate::observe::Observer;
 use crate::owner::Owners;
 use crate::watchdog::Watchdog;
 use crate::within::within;
-use crate::{Backend, Clock, Error, ErrorKind, Label, LockerOptions, Notices, Result};
+use crate::{Backend, Clock, Error, ErrorKind, Label, LockerOptions, Notices, Result, TimeLimit};
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -26,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) label: Label,
     pub(crate) watchdog: Arc<Watchdog>,
     pub(crate) owners: Owners,
+    /// How long a call to the backend may take.
+    call_limit: TimeLimit,
     /// Cancelled when the locker is closed.
     pub(crate) closed: CancellationToken,
     /// Claims and releases under way, in their callers' futures or handed over to the runtime.
@@ -51,6 +53,7 @@ impl Core {
         let task = runtime.spawn(Arc::clone(&watchdog).run(stop.clone()));
         Ok(Arc::new(Self {
             clock: backend.descriptor().clock,
+            call_limit: TimeLimit::new(options.call_timeout),
             backend,
             options,
             observer,
@@ -101,11 +104,22 @@ impl Core {
 
     /// Bounds a call whose driver may hang.
     pub(crate) async fn bounded<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let limit = self.options.call_timeout;
-        match within(limit, call).await {
+        match self.call_limit.bound(call).await {
             Some(answer) => answer.map_err(|error| error.on(self.backend.descriptor().driver)),
-            None => Err(self.no_answer(limit)),
+            None => Err(self.no_answer(self.call_limit.get())),
         }
+    }
+
+    /// Bounds a call by `limit`, which is at most the time that any call may take.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = T>,
+    ) -> Option<T> {
+        if limit == self.call_limit.get() {
+            return self.call_limit.bound(call).await;
+        }
+        within(limit, call).await
     }
 
     pub(crate) fn no_answer(&self, limit: Duration) -> Error {

@@ -1,5 +1,6 @@
 //! Which scripts a resource needs: a mutex is one key, everything else is a hall.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockkit_core::{Claim, HoldId, Instant, Primitive, Released, Resource, Result};
@@ -31,26 +32,27 @@ impl Asked {
 impl Shared {
     /// Takes a hold or a place in line.
     pub(crate) async fn attempt(
-        &self,
+        self: &Arc<Self>,
         claim: &Claim,
         asked: Asked,
         sent_at: Instant,
     ) -> Result<Answer> {
         match claim.resource.primitive() {
             Primitive::Mutex => self.attempt_mutex(claim, asked, sent_at).await,
-            Primitive::Latch => self.attempt_latch(claim, asked).await,
-            _ => self.attempt_hall(claim, asked, sent_at).await,
+            // Boxed, so that the future of a mutex is as small as it can be.
+            Primitive::Latch => Box::pin(self.attempt_latch(claim, asked)).await,
+            _ => Box::pin(self.attempt_hall(claim, asked, sent_at)).await,
         }
     }
 
     /// Lets a hold or a place in line go; `evicted` to tell the holder that an operator took it.
-    pub(crate) async fn release(&self, id: &HoldId, evicted: bool) -> Result<Released> {
+    pub(crate) async fn release(self: &Arc<Self>, id: &HoldId, evicted: bool) -> Result<Released> {
         if !evicted {
             self.inbox.forget(id.attempt());
         }
         match id.resource().primitive() {
             Primitive::Mutex => self.release_mutex(id, evicted).await,
-            _ => self.release_hall(id, evicted).await,
+            _ => Box::pin(self.release_hall(id, evicted)).await,
         }
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use lockkit_core::{Descriptor, Error, FenceClass, Guarantee, Result};
 
 use crate::config::{Config, Options, Strategy, Topology, invalid};
+use crate::contention::Contention;
 use crate::descriptor::DESCRIPTOR;
+use crate::gather::Gather;
 use crate::inbox::Inbox;
 use crate::key::Prefix;
 use crate::scripts::Scripts;
@@ -66,6 +68,9 @@ pub(crate) async fn open(config: Config) -> Result<(Shared, Descriptor)> {
         prefix,
         inbox,
         options,
+        contention: Contention::new(),
+        takes: Gather::new(),
+        leaves: Gather::new(),
     };
     Ok((shared, descriptor))
 }

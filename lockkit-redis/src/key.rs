@@ -86,6 +86,11 @@ impl Keys {
         format!("{}{}", self.base, self.key)
     }
 
+    /// The key of the resource, without prefix and bucket.
+    pub(crate) fn name(&self) -> &str {
+        &self.key
+    }
+
     /// One of the others: the main key and a letter.
     pub(crate) fn part(&self, letter: char) -> String {
         format!("{}{}{letter}", self.base, self.key)

@@ -1,16 +1,21 @@
 //! Mutexes: one key each, with the lease as its expiry.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
-use lockkit_core::{Claim, Fence, HoldId, Instant, Order, Released, Renewal, Resource, Result};
+use lockkit_core::{
+    AttemptId, Claim, Clock, Fence, HoldId, Instant, Order, Released, Renewal, Resource, Result,
+};
 
 use crate::by_kind::Asked;
 use crate::error::odd;
 use crate::key::Keys;
 use crate::renew::in_order;
-use crate::shared::{HALLS, MUTEXES, Shared, milliseconds, stamp};
-use crate::transport::{Arg, Lane, Reply};
+use crate::script::Script;
+use crate::shared::{HALLS, MUTEXES, Shared, milliseconds};
+use crate::short::Short;
+use crate::transport::{Arg, Call, Lane, Reply};
 
 /// What an attempt brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,61 +31,126 @@ pub(crate) enum Answer {
 impl Shared {
     /// Takes a mutex or a place in line.
     pub(crate) async fn attempt_mutex(
-        &self,
+        self: &Arc<Self>,
         claim: &Claim,
-        asked: Asked,
+        mut asked: Asked,
         sent_at: Instant,
     ) -> Result<Answer> {
         let keys = self.prefix.keys(&claim.resource);
+        if asked == Asked::Never && claim.order != Order::Fair {
+            match self.attempt_shortly(claim, &keys, sent_at).await? {
+                Short::Done(answer) => return Ok(answer),
+                Short::GoOn => {}
+                Short::LookAgain => asked = Asked::Perhaps,
+            }
+        }
+        // Boxed, so that who goes the short way does not carry the long one along.
+        let answer = Box::pin(self.attempt_at_length(claim, &keys, asked, sent_at)).await?;
+        if matches!(answer, Answer::Busy(_)) {
+            self.contention.seen(keys.name(), sent_at);
+        }
+        Ok(answer)
+    }
+
+    async fn attempt_shortly(
+        self: &Arc<Self>,
+        claim: &Claim,
+        keys: &Keys,
+        now: Instant,
+    ) -> Result<Short<Answer>> {
+        if !self.is_short_way_open(keys, now) {
+            if claim.wait || !self.route.is_one() {
+                return Ok(Short::GoOn);
+            }
+            if let Some(left) = Box::pin(self.peek(keys, claim.ttl)).await? {
+                return Ok(Short::Done(Answer::Busy(left)));
+            }
+        }
+        Ok(match self.take(claim, keys).await? {
+            Short::Done(fence) => Short::Done(Answer::Held {
+                fence,
+                segment: None,
+            }),
+            Short::GoOn => Short::GoOn,
+            Short::LookAgain => Short::LookAgain,
+        })
+    }
+
+    async fn attempt_at_length(
+        &self,
+        claim: &Claim,
+        keys: &Keys,
+        asked: Asked,
+        sent_at: Instant,
+    ) -> Result<Answer> {
         let ttl = milliseconds(claim.ttl).to_string();
-        let (tail, inbox) = (self.tail(claim), self.inbox_of(&keys));
-        let stamp = stamp(sent_at);
+        let head = head(claim.attempt);
+        let tail = format!(":{ttl}:{}", self.tail(claim));
         let how = match (asked, claim.order) {
-            (Asked::Perhaps | Asked::InLine, _) => "a",
-            (Asked::Never, Order::Fair) => "f",
-            (Asked::Never, _) => "b",
+            (Asked::Perhaps | Asked::InLine, _) => 'a',
+            (Asked::Never, Order::Fair) => 'f',
+            (Asked::Never, _) => 'b',
         };
+        let waits = if claim.wait { 'w' } else { '-' };
+        let flag = order_flag(claim.order);
+        let how = format!("{how}{waits}{flag}{}:", sent_at.as_nanos());
+        let inbox = self.inbox_of(keys);
         let args = [
-            (&claim.attempt).into(),
+            Arg::Bytes(&head),
             (&ttl).into(),
-            how.into(),
-            if claim.wait { "w" } else { "" }.into(),
-            Arg::Run,
             (&tail).into(),
-            (&inbox).into(),
-            order_flag(claim.order).into(),
-            (&stamp).into(),
+            Arg::Signed(how.as_bytes(), inbox.as_bytes()),
         ];
 
         self.listen(claim, keys.bucket).await?;
         let script = asked.choose(&self.scripts.mutex_acquire, &self.scripts.mutex_again);
-        let reply = self
-            .eval(Lane::Work, script, &mutex_keys(&keys), &args, keys.bucket)
-            .await?;
-        answer(&reply)
+        answer(&self.eval_mutex(script, keys, &args).await?)
     }
 
     /// Lets a mutex or a place in line go; `evicted` to tell the holder that an operator took it.
-    pub(crate) async fn release_mutex(&self, id: &HoldId, evicted: bool) -> Result<Released> {
+    pub(crate) async fn release_mutex(
+        self: &Arc<Self>,
+        id: &HoldId,
+        evicted: bool,
+    ) -> Result<Released> {
         let keys = self.prefix.keys(id.resource());
-        let attempt = id.attempt();
-        let named = if evicted {
-            id.resource().key()
-        } else {
-            String::new()
-        };
-        let inbox = self.inbox_of(&keys);
+        let now = Clock::Boot.now();
+        if !evicted && self.is_short_way_open(&keys, now) {
+            if self.leave(id, &keys).await? {
+                return Ok(Released::Done);
+            }
+            self.contention.seen(keys.name(), now);
+        }
+        Box::pin(self.release_at_length(id, evicted, &keys)).await
+    }
+
+    async fn release_at_length(&self, id: &HoldId, evicted: bool, keys: &Keys) -> Result<Released> {
+        let head = head(id.attempt());
+        let named = id.resource().key();
+        let inbox = self.inbox_of(keys);
         let args = [
-            (&attempt).into(),
-            Arg::Run,
-            (&inbox).into(),
+            Arg::Bytes(&head),
+            Arg::Signed(b"", inbox.as_bytes()),
             (&named).into(),
         ];
-        let script = &self.scripts.mutex_release;
-        let reply = self
-            .eval(Lane::Work, script, &mutex_keys(&keys), &args, keys.bucket)
-            .await?;
-        released(&reply)
+        let args = if evicted { &args[..] } else { &args[..2] };
+        released(
+            &self
+                .eval_mutex(&self.scripts.mutex_release, keys, args)
+                .await?,
+        )
+    }
+
+    /// Runs a script that may issue a fence for a mutex.
+    async fn eval_mutex(&self, script: &Script, keys: &Keys, args: &[Arg<'_>]) -> Result<Reply> {
+        let call = Call {
+            script,
+            bucket: keys.bucket,
+            keys: &[keys.main(), keys.fence(), keys.part('q'), keys.part('w')],
+            args,
+            server: Some(&keys.server()),
+        };
+        self.route.eval(Lane::Work, &call).await
     }
 
     /// Renews holds of mutexes, many at a time.
@@ -172,15 +242,11 @@ impl Shared {
     }
 }
 
-/// All keys of a mutex, in the order of the scripts.
-fn mutex_keys(keys: &Keys) -> [String; 5] {
-    [
-        keys.main(),
-        keys.part('q'),
-        keys.part('w'),
-        keys.fence(),
-        keys.server(),
-    ]
+/// What the record of a hold begins with: its version, and the attempt.
+pub(crate) fn head(attempt: AttemptId) -> [u8; 17] {
+    let mut head = [b'1'; 17];
+    head[1..].copy_from_slice(attempt.as_bytes());
+    head
 }
 
 /// How a place in line shows its order.

@@ -13,7 +13,9 @@ macro_rules! lua {
 pub(crate) struct Scripts {
     pub(crate) mutex_acquire: Script,
     pub(crate) mutex_again: Script,
+    pub(crate) mutex_take: Script,
     pub(crate) mutex_release: Script,
+    pub(crate) mutex_leave: Script,
     pub(crate) mutex_renew: Script,
     pub(crate) mutex_renew_places: Script,
     pub(crate) mutex_extend: Script,
@@ -52,6 +54,8 @@ impl Scripts {
         Self {
             mutex_acquire: script("", &mutex),
             mutex_again: script(keep, &mutex),
+            mutex_take: script("", &[lua!("mutex_take")]),
+            mutex_leave: script(keep, &[lua!("mutex_leave")]),
             mutex_release: script(
                 keep,
                 &[

@@ -5,11 +5,14 @@ use std::time::Duration;
 use lockkit_core::{Claim, Clock, HoldId, Instant, Renewal, Result};
 
 use crate::config::Options;
+use crate::contention::Contention;
 use crate::error::{odd, repeat};
+use crate::gather::Gather;
 use crate::inbox::Inbox;
 use crate::key::{Bucket, Keys, Prefix};
 use crate::script::Script;
 use crate::scripts::Scripts;
+use crate::short::{Leave, Take};
 use crate::transport::{Arg, Call, Lane, Reply, Route};
 
 /// How many holds of mutexes one script renews: enough to share its cost, few enough that the server,
@@ -27,6 +30,9 @@ pub(crate) struct Shared {
     pub(crate) scripts: Scripts,
     pub(crate) inbox: std::sync::Arc<Inbox>,
     pub(crate) options: Options,
+    pub(crate) contention: Contention,
+    pub(crate) takes: Gather<Take>,
+    pub(crate) leaves: Gather<Leave>,
 }
 
 impl Shared {
@@ -44,6 +50,7 @@ impl Shared {
             bucket,
             keys,
             args,
+            server: None,
         };
         self.route.eval(lane, &call).await
     }

@@ -45,7 +45,9 @@ impl RedisTicket {
     }
 
     async fn held(&mut self, granted: Granted) -> Result<Attempt> {
-        self.shared.replicate(&[self.claim.id()]).await?;
+        if self.shared.options.replicas > 0 {
+            Box::pin(self.shared.replicate(&[self.claim.id()])).await?;
+        }
         self.let_in = true;
         Ok(Attempt::Held(Grant {
             fence: granted.fence,

@@ -5,7 +5,7 @@
 --      attempts: `m` how a read-write lock is held and `f` the fence of its readers, `p` the permits
 --      taken, `s<i>` who has segment i
 --   x  attempt -> when its lease ends                        each hold; the truth about leases
---   q  attempt -> its number                                 the line, in the order of arrival
+--   q  attempt, padded -> its number                         the line, in the order of arrival
 --   w  attempt -> expires:number:ttl:since:flags:mode:client:stamp:label   each place in line, also of
 --      one that could not be reached and stands aside until it asks again. The stamp is the time, on the
 --      client's own clock, at which the last request left that found it waiting: a grant gives it
@@ -20,6 +20,10 @@ local call, match, format, sub = redis.call, string.match, string.format, string
 
 local HOLD = '^(%d+):(%d+):(%d+):([-%a]*):(%l%d*):(%w*):(.*)$'
 local PLACE = '^(%d+):(%d+):(%d+):(%d+):(%a*):(%l%d*):(%w*):(%d+):(.*)$'
+
+-- A set of short members is kept as a list that is searched from its beginning, number by number.
+-- With members of more than 64 bytes it is an index, so each attempt in line is padded.
+local PAD = '.................................................'
 
 -- How many places are read or changed at once.
 local CHUNK = 64
@@ -136,6 +140,15 @@ local function number_of(mode)
   return tonumber(sub(mode, 2))
 end
 
+-- The attempts at so many places of a line, from `start` on.
+local function attempts_in(q, start, count)
+  local line = call('ZRANGE', q, start, start + count - 1)
+  for i, member in ipairs(line) do
+    line[i] = sub(member, 1, 16)
+  end
+  return line
+end
+
 -- The live place of an attempt, in line or aside; nil if there is none.
 local function place_of(hall, attempt)
   local record = call('HGET', hall.w, attempt)
@@ -145,7 +158,7 @@ local function place_of(hall, attempt)
   local place = read_place(record)
   if place.expires <= hall.now then
     call('HDEL', hall.w, attempt)
-    call('ZREM', hall.q, attempt)
+    call('ZREM', hall.q, attempt .. PAD)
     return nil
   end
   return place
@@ -155,7 +168,7 @@ end
 local function line_up(hall, attempt, place)
   place.expires = hall.now + place.ttl
   call('HSET', hall.w, attempt, write_place(place))
-  call('ZADD', hall.q, place.seq, attempt)
+  call('ZADD', hall.q, place.seq, attempt .. PAD)
   keep(hall.q, place.ttl)
   keep(hall.w, place.ttl)
 end

@@ -28,7 +28,7 @@ else
 end
 local start = 0
 while true do
-  local line = call('ZRANGE', KEYS[3], start, start + CHUNK - 1)
+  local line = attempts_in(KEYS[3], start, CHUNK)
   if #line == 0 then
     break
   end

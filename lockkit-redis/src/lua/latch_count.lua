@@ -17,7 +17,7 @@ call('DEL', KEYS[2])
 local now = now_ms()
 local clients, waiting = {}, {}
 while true do
-  local line = call('ZRANGE', KEYS[3], 0, CHUNK - 1)
+  local line = attempts_in(KEYS[3], 0, CHUNK)
   if #line == 0 then
     break
   end

@@ -25,8 +25,8 @@ local function renew(hold, queue, places, attempt)
   -- An older request may be overtaken on another connection.
   stamp = tonumber(stamp) < tonumber(ARGV[1]) and ARGV[1] or stamp
   call('HSET', places, attempt, string.format('%d:%s:%s:%s:%s:%s', now + ttl, seq, ttl, who, stamp, label))
-  -- One that could not be reached once is in line again, where it was.
-  call('ZADD', queue, seq, attempt)
+  -- One that could not be reached once is in line again, where it was; padded as in mutex_hand_over.
+  call('ZADD', queue, seq, attempt .. '.................................................')
   call('PEXPIRE', queue, math.max(call('PTTL', queue), ttl + 1000))
   return -tonumber(ttl)
 end

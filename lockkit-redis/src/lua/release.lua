@@ -19,7 +19,7 @@ if record then
   done = 1
 elseif place_of(hall, attempt) then
   call('HDEL', hall.w, attempt)
-  call('ZREM', hall.q, attempt)
+  call('ZREM', hall.q, attempt .. PAD)
   hall.is_any_gone = true
   done = 1
 end

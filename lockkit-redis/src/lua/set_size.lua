@@ -17,7 +17,7 @@ call('SET', hall.z, ARGV[1])
 hall.size = size
 local start = 0
 while true do
-  local line = call('ZRANGE', hall.q, start, start + CHUNK - 1)
+  local line = attempts_in(hall.q, start, CHUNK)
   if #line == 0 then
     break
   end

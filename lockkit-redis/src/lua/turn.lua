@@ -134,7 +134,7 @@ local function hand_over(hall, attempt, place, mode, me)
     end
   end
   hall.unused = mode == 's' and hall.unused or nil
-  call('ZREM', hall.q, attempt)
+  call('ZREM', hall.q, attempt .. PAD)
   call('HDEL', hall.w, attempt)
   add(hall, attempt, mode, place.ttl, place.client, place.label, fence)
   return true
@@ -154,6 +154,14 @@ local function tidy(hall)
   call('PEXPIRE', hall.w, last - hall.now)
 end
 
+-- Takes attempts out of a line.
+local function leave(q, attempts)
+  for i, attempt in ipairs(attempts) do
+    attempts[i] = attempt .. PAD
+  end
+  call('ZREM', q, unpack(attempts))
+end
+
 -- Lets in whoever comes next, in order: nobody passes anybody, except for a segment that those before
 -- do not want. Sets `hall.is_nobody_waiting`, and `hall.blocked` to the end of the place at which it
 -- stopped, unless that is `me`.
@@ -161,7 +169,7 @@ local function advance(hall, me)
   local start, chunk, wanted = 0, 1, {}
   local is_done, is_any_gone = false, hall.is_any_gone
   while not is_done do
-    local line = call('ZRANGE', hall.q, start, start + chunk - 1)
+    local line = attempts_in(hall.q, start, chunk)
     if #line == 0 then
       break
     end
@@ -194,11 +202,11 @@ local function advance(hall, me)
       end
     end
     if #dead > 0 then
-      call('ZREM', hall.q, unpack(dead))
       call('HDEL', hall.w, unpack(dead))
+      leave(hall.q, dead)
     end
     if #aside > 0 then
-      call('ZREM', hall.q, unpack(aside))
+      leave(hall.q, aside)
     end
     chunk = math.min(chunk * 4, CHUNK)
   end

@@ -79,6 +79,7 @@ impl Peer {
             bucket: Bucket::default(), // There is no cluster to find a node of.
             keys,
             args,
+            server: None,
         };
         live.eval(&call, false).await.map_err(translated)
     }

@@ -155,6 +155,7 @@ async fn run(
         bucket: shared.prefix.keys(ids[0].resource()).bucket,
         keys: &keys(shared, ids),
         args,
+        server: None,
     };
     shared.route.run(lane, &Errand::Script(&call)).await
 }

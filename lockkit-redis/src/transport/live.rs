@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lockkit_core::AttemptId;
-use tokio::time::timeout;
+use lockkit_core::{AttemptId, TimeLimit};
 
 use super::handshake::reign;
 use super::link::Doubt;
 use super::{Failure, Reply, Request, Server, Transport};
 use crate::error::translated;
 use crate::key::Bucket;
-use crate::script::Script;
+use crate::script::{Script, Text};
+
+/// The letters of a master's name in messages.
+const NAME: usize = 8;
 
 /// How often a script is sent again to a server that forgets it at once.
 const LOADS: usize = 5;
@@ -22,7 +24,8 @@ const LOADS: usize = 5;
 pub(crate) struct Live {
     transport: Arc<dyn Transport>,
     pub(crate) server: Server,
-    limit: Duration,
+    knows_script_flags: bool,
+    limit: TimeLimit,
     doubt: Arc<Doubt>,
     /// The buckets whose fences are known to be above all that an earlier server process gave.
     confirmed: [AtomicU64; 4],
@@ -37,8 +40,9 @@ impl Live {
     ) -> Self {
         Self {
             transport,
+            knows_script_flags: server.knows_script_flags(),
             server,
-            limit,
+            limit: TimeLimit::new(limit),
             doubt,
             confirmed: Default::default(),
         }
@@ -78,9 +82,8 @@ impl Live {
 
     /// What the server says of itself now.
     pub(crate) async fn ask_again(&self) -> lockkit_core::Result<Server> {
-        let asked = timeout(self.limit, Server::ask(&*self.transport));
-        let silent = || Failure::Silent(self.limit.as_millis().try_into().unwrap_or(u64::MAX));
-        asked.await.unwrap_or_else(|_| Err(translated(silent())))
+        let asked = self.limit.bound(Server::ask(&*self.transport)).await;
+        asked.unwrap_or_else(|| Err(translated(self.silent())))
     }
 
     /// Hears a channel until the connection ends.
@@ -93,18 +96,9 @@ impl Live {
     ///
     /// A server that has forgotten the script gets it together with the call, in one round trip.
     pub(crate) async fn eval(&self, call: &Call<'_>, asking: bool) -> Result<Reply, Failure> {
-        let text = call.script.text(self.server.knows_script_flags());
-        let mut request = Request::new("EVALSHA")
-            .arg(&text.sha)
-            .arg(call.keys.len().to_string())
-            .args(call.keys);
-        for arg in call.args {
-            request = request.arg(match arg {
-                Arg::Bytes(bytes) => bytes,
-                Arg::Run => self.run_for(call.bucket).as_bytes(),
-                Arg::RunOf(bucket) => self.run_for(*bucket).as_bytes(),
-            });
-        }
+        let text = call.script.text(self.knows_script_flags);
+        let told = call.server.filter(|_| !self.is_confirmed(call.bucket));
+        let request = self.call(text, call, told);
         let mut outcome = if asking {
             self.last_of(&[Request::new("ASKING"), request.clone()])
                 .await
@@ -125,15 +119,43 @@ impl Live {
             };
         }
         if outcome.is_ok() {
+            if told.is_some() {
+                self.confirm(call.bucket);
+            }
             for arg in call.args {
                 match arg {
-                    Arg::Bytes(_) => {}
+                    Arg::Bytes(_) | Arg::Signed(..) => {}
                     Arg::Run => self.confirm(call.bucket),
                     Arg::RunOf(bucket) => self.confirm(*bucket),
                 }
             }
         }
         outcome
+    }
+
+    /// The command that calls a script; `told` is the key for the name of this master, which is told
+    /// then.
+    fn call(&self, text: &Text, call: &Call<'_>, told: Option<&str>) -> Request {
+        let keys = call.keys.len() + usize::from(told.is_some());
+        let mut request = Request::with_capacity(keys + call.args.len() + 4)
+            .arg("EVALSHA")
+            .arg(&text.sha)
+            .number(keys)
+            .args(call.keys)
+            .args(told);
+        for arg in call.args {
+            request = match arg {
+                Arg::Bytes(bytes) => request.arg(bytes),
+                Arg::Run => request.arg(self.run_for(call.bucket)),
+                Arg::RunOf(bucket) => request.arg(self.run_for(*bucket)),
+                Arg::Signed(before, after) => {
+                    let reign = self.server.reign.as_bytes();
+                    let name = &reign[..reign.len().min(NAME)];
+                    request.arg([*before, name, *after].concat())
+                }
+            };
+        }
+        request.args(told.map(|_| &self.server.reign))
     }
 
     async fn last_of(&self, requests: &[Request]) -> Result<Reply, Failure> {
@@ -146,25 +168,32 @@ impl Live {
         &self,
         call: impl Future<Output = Result<T, Failure>> + Send,
     ) -> Result<T, Failure> {
-        let outcome = timeout(self.limit, call).await.unwrap_or_else(|_| {
-            let millis = self.limit.as_millis().try_into().unwrap_or(u64::MAX);
-            Err(Failure::Silent(millis))
-        });
+        let outcome = self.limit.bound(call).await;
+        let outcome = outcome.unwrap_or_else(|| Err(self.silent()));
         if let Err(failure) = &outcome {
             self.doubt.about(failure);
         }
         outcome
     }
 
+    fn silent(&self) -> Failure {
+        Failure::Silent(self.limit.get().as_millis().try_into().unwrap_or(u64::MAX))
+    }
+
     /// What a script that may issue a fence has to be told about the server: nothing, once it was
     /// told; see `mutex_hand_over.lua`.
     fn run_for(&self, bucket: Bucket) -> &str {
-        let (word, bit) = bucket.bit();
-        if self.confirmed[word].load(Ordering::Relaxed) & bit == 0 {
-            &self.server.reign
-        } else {
+        if self.is_confirmed(bucket) {
             ""
+        } else {
+            &self.server.reign
         }
+    }
+
+    /// Whether this connection has vouched for the fences of a bucket.
+    pub(crate) fn is_confirmed(&self, bucket: Bucket) -> bool {
+        let (word, bit) = bucket.bit();
+        self.confirmed[word].load(Ordering::Relaxed) & bit != 0
     }
 
     fn confirm(&self, bucket: Bucket) {
@@ -188,6 +217,10 @@ pub(crate) struct Call<'a> {
     pub(crate) bucket: Bucket,
     pub(crate) keys: &'a [String],
     pub(crate) args: &'a [Arg<'a>],
+    /// The key under which the name of the master is kept that issued the last fence of the bucket. It
+    /// comes as the last key, and the name of this master as the last argument, as long as that
+    /// has to be told.
+    pub(crate) server: Option<&'a str>,
 }
 
 /// An argument of a script.
@@ -198,6 +231,9 @@ pub(crate) enum Arg<'a> {
     Run,
     /// The same for another bucket than that of the call.
     RunOf(Bucket),
+    /// Two texts with the first letters of the name of this master between them, by which a client
+    /// tells whether a message comes from the master that it listens to.
+    Signed(&'a [u8], &'a [u8]),
 }
 
 impl<'a> From<&'a str> for Arg<'a> {

@@ -2,6 +2,9 @@
 
 use redis::Cmd;
 
+/// How long a word is, more or less.
+const WORD: usize = 40;
+
 /// One command.
 #[derive(Clone)]
 pub(crate) struct Request(pub(super) Cmd);
@@ -16,10 +19,22 @@ impl Request {
         Self(cmd)
     }
 
+    /// A command to come, of so many words.
+    pub(crate) fn with_capacity(words: usize) -> Self {
+        Self(Cmd::with_capacity(words, words * WORD))
+    }
+
     /// With another argument, of any bytes.
     #[must_use]
     pub(crate) fn arg(mut self, arg: impl AsRef<[u8]>) -> Self {
         self.0.arg(arg.as_ref());
+        self
+    }
+
+    /// With a number in decimal.
+    #[must_use]
+    pub(crate) fn number(mut self, number: usize) -> Self {
+        self.0.arg(number);
         self
     }
 

@@ -33,7 +33,7 @@ impl Route {
     ) -> Result<Result<Reply, Failure>> {
         match self {
             Self::One(node) => node.run(lane, errand, false).await,
-            Self::Several(cluster) => cluster.run(lane, errand).await,
+            Self::Several(cluster) => Box::pin(cluster.run(lane, errand)).await,
         }
     }
 
@@ -41,7 +41,7 @@ impl Route {
     pub(crate) async fn live(&self, lane: Lane, bucket: Bucket) -> Result<Arc<Live>> {
         match self {
             Self::One(node) => node.live(lane).await,
-            Self::Several(cluster) => cluster.live(lane, bucket).await,
+            Self::Several(cluster) => Box::pin(cluster.live(lane, bucket)).await,
         }
     }
 
@@ -49,7 +49,7 @@ impl Route {
     pub(crate) async fn listen(&self, bucket: Bucket) -> Result<()> {
         match self {
             Self::One(_) => Ok(()), // One channel for all, heard from the start.
-            Self::Several(cluster) => cluster.listen(bucket).await,
+            Self::Several(cluster) => Box::pin(cluster.listen(bucket)).await,
         }
     }
 

@@ -104,7 +104,11 @@ async fn what_another_version_has_written_is_refused_and_not_interpreted() {
     cli(&server, &["SETRANGE", &key, "0", "1"]);
     let mut redis = raw(&server).await;
     let _: () = redis::cmd("ZADD")
-        .arg(&[&format!("{key}q"), "1", "0123456789abcdef"])
+        .arg(&[
+            &format!("{key}q"),
+            "1",
+            &format!("{:.<65}", "0123456789abcdef"),
+        ])
         .query_async(&mut redis)
         .await
         .unwrap();

@@ -1,0 +1,221 @@
+//! The short way for a mutex that nobody else wants: scripts that look at no line, for one mutex or for
+//! many at a time.
+//!
+//! [`Contention`](crate::contention::Contention) guesses whether it is worth a try; if it was not, the
+//! scripts of `mutex.rs` follow, which know all cases. So a wrong guess costs a request, and nothing
+//! else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkit_core::{Claim, Error, ErrorKind, Fence, HoldId, Instant, Result};
+
+use crate::descriptor::DRIVER;
+use crate::error::{odd, repeat, translated};
+use crate::gather::{Gather, Joined};
+use crate::key::{Bucket, Keys};
+use crate::mutex::head;
+use crate::script::Script;
+use crate::shared::{Shared, milliseconds};
+use crate::transport::{Arg, Call, Errand, Failure, Lane, Live, Reply, Request};
+
+/// How far the short way has led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Short<T> {
+    Done(T),
+    /// Nowhere: nothing was done.
+    GoOn,
+    /// The server refused a batch, of which this may have been done.
+    LookAgain,
+}
+
+/// A mutex to be taken.
+#[derive(Debug)]
+pub(crate) struct Take {
+    bucket: Bucket,
+    hold: String,
+    fence: String,
+    head: [u8; 17],
+    ttl: String,
+    tail: String,
+}
+
+/// A mutex to be let go.
+#[derive(Debug)]
+pub(crate) struct Leave {
+    hold: String,
+    queue: String,
+    head: [u8; 17],
+}
+
+impl Shared {
+    /// Takes a mutex, if it is free and probably nobody is in line.
+    pub(crate) async fn take(self: &Arc<Self>, claim: &Claim, keys: &Keys) -> Result<Short<Fence>> {
+        let ttl = milliseconds(claim.ttl).to_string();
+        let take = Take {
+            bucket: keys.bucket,
+            hold: keys.main(),
+            fence: keys.fence(),
+            head: head(claim.attempt),
+            tail: format!(":{ttl}:{}", self.tail(claim)),
+            ttl,
+        };
+        let taken = Gather::call(self, take).await;
+        Ok(match taken.unwrap_or_else(|| Err(unanswered()))? {
+            Short::Done(0) | Short::GoOn => Short::GoOn,
+            Short::Done(fence) => Short::Done(Fence::new(fence.unsigned_abs())),
+            Short::LookAgain => Short::LookAgain,
+        })
+    }
+
+    /// Lets a mutex go, if it is ours and nobody is in line; whether it did.
+    pub(crate) async fn leave(self: &Arc<Self>, id: &HoldId, keys: &Keys) -> Result<bool> {
+        let leave = Leave {
+            hold: keys.main(),
+            queue: keys.part('q'),
+            head: head(id.attempt()),
+        };
+        let left = Gather::call(self, leave).await;
+        Ok(left.unwrap_or_else(|| Err(unanswered()))? == Short::Done(1))
+    }
+
+    /// Whether somebody holds a mutex, for who does not wait for it: what is left of the lease. Not
+    /// told if it is longer than `most`: then there may be something to mend.
+    pub(crate) async fn peek(&self, keys: &Keys, most: Duration) -> Result<Option<Duration>> {
+        let request = Request::new("PTTL").arg(keys.main());
+        let errand = Errand::Command(keys.bucket, &request);
+        let reply = self.route.run(Lane::Work, &errand).await?;
+        let left = reply.map_err(translated)?.as_int();
+        let left = left.filter(|left| *left > 0).map(i64::unsigned_abs);
+        Ok(left.map(Duration::from_millis).filter(|left| *left <= most))
+    }
+
+    /// Whether the short way is likely to lead anywhere.
+    pub(crate) fn is_short_way_open(&self, keys: &Keys, now: Instant) -> bool {
+        self.route.is_one() && !self.contention.is_likely(keys.name(), now)
+    }
+
+    /// Runs a script for several mutexes, a number for each.
+    async fn run_short(
+        &self,
+        script: &Script,
+        keys: &[String],
+        args: &[Arg<'_>],
+        live: &Live,
+    ) -> Result<Option<Vec<i64>>> {
+        let call = Call {
+            script,
+            bucket: Bucket::default(), // There is no cluster to find a node of.
+            keys,
+            args,
+            server: None,
+        };
+        match live.eval(&call, false).await {
+            Ok(reply) => {
+                let numbers = reply.as_array().unwrap_or_default().iter();
+                Ok(Some(numbers.filter_map(Reply::as_int).collect()))
+            }
+            Err(Failure::Refused { .. }) => Ok(None),
+            Err(failure) => Err(translated(failure)),
+        }
+    }
+}
+
+impl Joined for Take {
+    type Context = Shared;
+    type Answer = Result<Short<i64>>;
+
+    fn gather(shared: &Shared) -> &Gather<Self> {
+        &shared.takes
+    }
+
+    async fn send(shared: &Arc<Shared>, takes: Vec<Self>) -> Vec<Result<Short<i64>>> {
+        let live = match shared.route.live(Lane::Work, Bucket::default()).await {
+            Ok(live) => live,
+            Err(error) => return takes.iter().map(|_| Err(repeat(&error))).collect(),
+        };
+        // Where this connection has not vouched for the fences yet, the long way does.
+        let is_open = |take: &&Self| live.is_confirmed(take.bucket);
+        let open = takes.iter().filter(is_open);
+        let keys: Vec<String> = open
+            .clone()
+            .flat_map(|take| [take.hold.clone(), take.fence.clone()])
+            .collect();
+        let args: Vec<Arg<'_>> = open
+            .flat_map(|take| {
+                [
+                    Arg::Bytes(&take.head),
+                    (&take.ttl).into(),
+                    (&take.tail).into(),
+                ]
+            })
+            .collect();
+        if keys.is_empty() {
+            return takes.iter().map(|_| Ok(Short::GoOn)).collect();
+        }
+        let taken = shared.run_short(&shared.scripts.mutex_take, &keys, &args, &live);
+        let mut answers = Answers::of(taken.await);
+        let answer = |take| match is_open(&take) {
+            true => answers.next(),
+            false => Ok(Short::GoOn),
+        };
+        takes.iter().map(answer).collect()
+    }
+}
+
+impl Joined for Leave {
+    type Context = Shared;
+    type Answer = Result<Short<i64>>;
+
+    fn gather(shared: &Shared) -> &Gather<Self> {
+        &shared.leaves
+    }
+
+    async fn send(shared: &Arc<Shared>, leaves: Vec<Self>) -> Vec<Result<Short<i64>>> {
+        let live = match shared.route.live(Lane::Work, Bucket::default()).await {
+            Ok(live) => live,
+            Err(error) => return leaves.iter().map(|_| Err(repeat(&error))).collect(),
+        };
+        let args: Vec<Arg<'_>> = leaves.iter().map(|leave| Arg::Bytes(&leave.head)).collect();
+        let keys: Vec<String> = leaves
+            .iter()
+            .flat_map(|leave| [leave.hold.clone(), leave.queue.clone()])
+            .collect();
+        let left = shared.run_short(&shared.scripts.mutex_leave, &keys, &args, &live);
+        let mut answers = Answers::of(left.await);
+        leaves.iter().map(|_| answers.next()).collect()
+    }
+}
+
+/// The answers of a batch, one after the other.
+enum Answers {
+    Numbers(std::vec::IntoIter<i64>),
+    Refused,
+    Failed(Error),
+}
+
+impl Answers {
+    fn of(outcome: Result<Option<Vec<i64>>>) -> Self {
+        match outcome {
+            Ok(Some(numbers)) => Self::Numbers(numbers.into_iter()),
+            Ok(None) => Self::Refused,
+            Err(error) => Self::Failed(error),
+        }
+    }
+
+    fn next(&mut self) -> Result<Short<i64>> {
+        match self {
+            Self::Numbers(numbers) => {
+                let number = numbers.next().ok_or_else(|| odd("a batch"))?;
+                Ok(Short::Done(number))
+            }
+            Self::Refused => Ok(Short::LookAgain),
+            Self::Failed(error) => Err(repeat(error)),
+        }
+    }
+}
+
+fn unanswered() -> Error {
+    let message = "the runtime on which this was to be sent has ended";
+    Error::new(ErrorKind::Unavailable, message).on(DRIVER)
+}
