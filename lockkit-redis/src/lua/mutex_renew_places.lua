@@ -2,12 +2,13 @@
 --
 -- KEYS  hold, queue and places of each
 -- ARGV  1 stamp, then the attempt of each
--- Gives for each minus its lease in ms; its lease if it has become the holder meanwhile, which is
--- renewed as well; or 0 if it is not there.
+-- Gives for each minus its lease in ms, as {it} if the mutex is free; its lease if it has become the
+-- holder meanwhile, which is renewed as well; or 0 if it is not there.
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local match = string.match
+local told = {}
 
 local function renew(hold, queue, places, attempt)
   local held = call('GET', hold)
@@ -28,6 +29,12 @@ local function renew(hold, queue, places, attempt)
   -- One that could not be reached once is in line again, where it was.
   call('ZADD', queue, seq, attempt)
   call('PEXPIRE', queue, math.max(call('PTTL', queue), ttl + 1000))
+  if not held and not told[hold] then
+    -- Its holder has died, maybe one whose lease was shorter than what the waiters last saw. One of
+    -- them is enough: whoever asks lets in who comes next.
+    told[hold] = true
+    return { -tonumber(ttl) }
+  end
   return -tonumber(ttl)
 end
 
