@@ -121,6 +121,9 @@ impl Shared {
                 // died, which no message tells.
                 standing.news.notify_one();
             }
+            if lease > 0 && has_news {
+                self.inbox.asked(ids[at]);
+            }
             match lease {
                 0 => Renewal::Gone,
                 ..0 if standing.is_none() => Renewal::Gone,

@@ -3,7 +3,8 @@
 -- KEYS  hold, queue and places of each
 -- ARGV  1 stamp, then the attempt of each
 -- Gives for each minus its lease in ms, as {it} if the mutex is free; its lease if it has become the
--- holder meanwhile, which is renewed as well; or 0 if it is not there.
+-- holder meanwhile, which is renewed as well, as {it} if it is asked to let go; or 0 if it is not
+-- there.
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -13,8 +14,9 @@ local told = {}
 local function renew(hold, queue, places, attempt)
   local held = call('GET', hold)
   if held and string.sub(held, 2, 17) == attempt then
-    local ttl = match(held, '^%d+:(%d+)', 18)
-    return ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+    local ttl, asked = match(held, '^%d+:(%d+):%d+:%-?(a?)', 18)
+    ttl = ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+    return asked == 'a' and { ttl } or ttl
   end
   local place = call('HGET', places, attempt)
   local expires, seq, ttl, who, stamp, label =

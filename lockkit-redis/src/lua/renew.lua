@@ -3,8 +3,8 @@
 --
 -- KEYS  h, x, q, w of each
 -- ARGV  1 stamp, then the attempt of each
--- Gives for each its lease in ms if it holds; minus its lease if it is in line, as {it} if the line does
--- not move by itself; or 0 if it is gone.
+-- Gives for each its lease in ms if it holds, as {it} if its holder is asked to let go; minus its lease if
+-- it is in line, as {it} if the line does not move by itself; or 0 if it is gone.
 local now = now_ms()
 local answers, kept, told = {}, {}, {}
 
@@ -35,12 +35,14 @@ end
 local function renew(hall, attempt)
   local expires = tonumber(call('ZSCORE', hall.x, attempt) or 0)
   if expires > now then
-    local ttl = tonumber(match(call('HGET', hall.h, attempt) or '', '^%d+:(%d+):'))
-    if ttl then
-      call('ZADD', hall.x, now + ttl, attempt)
-      keep_once(hall, ttl)
+    local ttl, asked = match(call('HGET', hall.h, attempt) or '', '^%d+:(%d+):%d+:%-?(a?)')
+    if not ttl then
+      return 0
     end
-    return ttl or 0
+    ttl = tonumber(ttl)
+    call('ZADD', hall.x, now + ttl, attempt)
+    keep_once(hall, ttl)
+    return asked == 'a' and { ttl } or ttl
   end
   local place = expires == 0 and place_of(hall, attempt)
   if not place then

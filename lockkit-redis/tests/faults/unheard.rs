@@ -1,6 +1,6 @@
 //! What no message tells, and somebody has to find out all the same.
 
-use lockkit_core::{Guard, Locker, Primitive, Resource, Result};
+use lockkit_core::{Guard, Locker, LockerOptions, Primitive, Resource, Result};
 use lockkit_testkit::Flow;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -103,4 +103,67 @@ async fn who_waits_for_a_lock_that_is_held_asks_no_more_than_before() {
     let_go(permit).await;
     let_go(soon(waiter).await.unwrap().unwrap()).await;
     let_go(soon(for_permit).await.unwrap().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_cut_off_when_it_was_asked_to_let_go_learns_of_it_when_it_is_back() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let (here, away) = (client(&server).await, locker(&url).await);
+    let held = away.mutex("n").ttl(ms(60_000)).lock().await.unwrap();
+    let permit = permit_of(&away, 2).await;
+    let other = permit_of(&away, 2).await;
+    cut(&proxy).await;
+    until("the server knows", async || {
+        let channels = cli(&server, &["PUBSUB", "CHANNELS", "lk:in:*"]);
+        channels.lines().count() == 1
+    })
+    .await;
+    assert_eq!(here.request_release(&mutex("n")).await.unwrap(), 1);
+    assert_eq!(here.request_release(&permits_of_s()).await.unwrap(), 2);
+    sleep(ms(200)).await;
+    let guards = [held, permit, other];
+    assert!(guards.iter().all(|guard| !guard.is_revocation_requested()));
+    proxy.pass().await.unwrap();
+    for guard in guards {
+        soon(guard.revocation_requested()).await;
+        assert!(guard.is_held());
+        let_go(guard).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_hears_no_message_learns_by_a_renewal_that_it_is_asked_to_let_go() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let (here, away) = (client(&server).await, locker(&url).await);
+    let simple = format!("{}?strategy=simple", server.url());
+    let simple = lockkit_redis::connect(&simple).await.unwrap();
+    let simple = Locker::with_backend(simple.into(), LockerOptions::default()).unwrap();
+    let guards = [
+        away.mutex("n").ttl(ms(3_000)).lock().await.unwrap(),
+        permit_of(&away, 1).await,
+        simple.mutex("m").ttl(ms(3_000)).lock().await.unwrap(),
+    ];
+    let waiter = queued(&away, 1, 3_000, 1).await;
+    proxy.set_replies(Flow::SwallowPushes);
+    for guard in guards {
+        let resource = guard.id().resource().clone();
+        let is_permit = resource.primitive() == Primitive::Semaphore;
+        assert_eq!(here.request_release(&resource).await.unwrap(), 1);
+        if !is_permit {
+            soon(guard.revocation_requested()).await;
+        }
+        let_go(guard).await;
+    }
+    // One that was let in, does not know it yet, and is asked already.
+    until("it was let in", async || {
+        let found = here.inspect(&permits_of_s()).await.unwrap();
+        found.waiters.is_empty() && found.holders.len() == 1
+    })
+    .await;
+    assert_eq!(here.request_release(&permits_of_s()).await.unwrap(), 1);
+    let guard = soon(waiter).await.unwrap().unwrap();
+    soon(guard.revocation_requested()).await;
+    let_go(guard).await;
 }
