@@ -136,10 +136,13 @@ impl Live {
         outcome
     }
 
+    /// The last answer. If that is a refusal, the reason is the first one, such as a missing right to
+    /// load a script that is then not there.
     async fn last_of(&self, requests: &[Request]) -> Result<Reply, Failure> {
         let missing = || Failure::Broken("fewer answers than requests".into());
-        let answers = self.send_all(requests).await?;
-        answers.into_iter().next_back().ok_or_else(missing)?
+        let mut answers = self.send_all(requests).await?;
+        let last = answers.pop().ok_or_else(missing)?;
+        last.map_err(|failure| answers.into_iter().find_map(Result::err).unwrap_or(failure))
     }
 
     async fn bounded<T>(
