@@ -92,21 +92,26 @@ impl Node {
             Err(_) if lane == Lane::Renewals => return self.work.live().await,
             Err(error) => return Err(error),
         };
+        match (self.of_one_mind(link).await?, lane) {
+            (Ok(live), _) | (Err(live), Lane::Work | Lane::Renewals) => Ok(live),
+            (Err(_), Lane::Replicas) => Err(torn()),
+        }
+    }
+
+    /// The connection of another link than that for work; `Err` with the one for work if they are to
+    /// different masters. An old master that knows nothing of a failover would confirm what nobody else
+    /// believes in any more.
+    async fn of_one_mind(&self, link: &Link) -> Result<Result<Arc<Live>, Arc<Live>>> {
         if self.work.is_closed() {
             link.close();
         }
         let live = link.live().await?;
         match self.work.if_up() {
-            // An old master that knows nothing of a failover would confirm what nobody else
-            // believes in any more.
             Some(work) if work.server.differs_from(&live.server) => {
                 link.connect_anew();
-                match lane {
-                    Lane::Work | Lane::Renewals => Ok(work),
-                    Lane::Replicas => Err(torn()),
-                }
+                Ok(Err(work))
             }
-            _ => Ok(live),
+            _ => Ok(Ok(live)),
         }
     }
 
@@ -122,7 +127,8 @@ impl Node {
         }
         let _turn = self.one_at_a_time.lock().await;
         let link = self.transactions.get_or_try_init(|| self.another()).await?;
-        Ok(errand.run(&*link.live().await?, asking).await)
+        let live = self.of_one_mind(link).await?.map_err(|_| torn())?;
+        Ok(errand.run(&live, asking).await)
     }
 
     async fn another(&self) -> Result<Link> {
