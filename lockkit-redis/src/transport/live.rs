@@ -9,7 +9,7 @@ use lockkit_core::AttemptId;
 use tokio::time::timeout;
 
 use super::handshake::reign;
-use super::link::Doubt;
+use super::link::{Doubt, Unanswered};
 use super::{Failure, Reply, Request, Server, Transport};
 use crate::error::translated;
 use crate::key::Bucket;
@@ -149,10 +149,12 @@ impl Live {
         &self,
         call: impl Future<Output = Result<T, Failure>> + Send,
     ) -> Result<T, Failure> {
+        let unanswered = Unanswered::new(&self.doubt, self.limit);
         let outcome = timeout(self.limit, call).await.unwrap_or_else(|_| {
             let millis = self.limit.as_millis().try_into().unwrap_or(u64::MAX);
             Err(Failure::Silent(millis))
         });
+        unanswered.ended();
         if let Err(failure) = &outcome {
             self.doubt.about(failure);
         }

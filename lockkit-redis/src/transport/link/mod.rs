@@ -11,7 +11,7 @@ mod ears;
 mod handle;
 mod supervise;
 
-pub(super) use doubt::Doubt;
+pub(super) use doubt::{Doubt, Unanswered};
 pub(super) use ears::NoEars;
 pub(crate) use ears::{Arrival, Ears};
 pub(super) use handle::closed;
