@@ -24,6 +24,9 @@ impl Notices {
     }
 
     /// Somebody asks the holder to let go. Its guard tells whoever wants to know.
+    ///
+    /// To say it again changes nothing. So a backend whose messages can be lost keeps the request with
+    /// the hold and says it with each renewal.
     pub fn release_requested(&self, id: &HoldId) {
         if let Some(watchdog) = self.0.upgrade() {
             watchdog.release_requested(id);

@@ -20,12 +20,14 @@ use crate::mode::check;
 use crate::shared::Shared;
 use crate::ticket::RedisTicket;
 use crate::transport::Lane;
+use crate::unanswered::Unanswered;
 
 /// Locks on a Redis server. See the [crate] for what it promises.
 pub struct Redis {
     shared: Arc<Shared>,
     descriptor: Descriptor,
     closed: AtomicBool,
+    unanswered: Unanswered,
 }
 
 impl Redis {
@@ -63,6 +65,7 @@ impl Redis {
             shared: Arc::new(shared),
             descriptor,
             closed: AtomicBool::new(false),
+            unanswered: Unanswered::default(),
         })
     }
 
@@ -170,7 +173,10 @@ impl Backend for Redis {
     }
 
     async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
-        self.shared.set_latch(resource, count).await
+        let this = self.unanswered.begin(resource, count);
+        let is_set = self.shared.set_latch(resource, count, this.id).await?;
+        this.answered();
+        Ok(is_set)
     }
 
     async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown> {

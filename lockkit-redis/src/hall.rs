@@ -172,3 +172,17 @@ pub(crate) fn wrong_size(word: &[u8], stored: &Reply, mode: Mode) -> lockkit_cor
         Ok(()) => odd("an attempt"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// A server of 6.2 says of a table only that it cannot be joined to a text.
+    #[test]
+    fn no_script_raises_what_an_old_server_cannot_pass_on() {
+        let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lua");
+        for script in std::fs::read_dir(scripts).unwrap() {
+            let path = script.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!text.contains("error({"), "{}", path.display());
+        }
+    }
+}

@@ -128,6 +128,13 @@ impl Inbox {
         }
     }
 
+    /// Somebody asks for a hold of this client: a message that it may have missed would say so.
+    pub(crate) fn asked(&self, id: &HoldId) {
+        if let Some(notices) = self.notices.get() {
+            notices.release_requested(id);
+        }
+    }
+
     fn tell(&self, attempt: AttemptId, resource: &[u8], tell: impl FnOnce(&Notices, &HoldId)) {
         let resource = str::from_utf8(resource).ok().and_then(Resource::from_key);
         if let (Some(resource), Some(notices)) = (resource, self.notices.get()) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkit_core::{Claim, CountDown, Fence, LockName, Resource, Result};
+use lockkit_core::{AttemptId, Claim, CountDown, Fence, LockName, Resource, Result};
 
 use crate::by_kind::Asked;
 use crate::error::odd;
@@ -40,14 +40,21 @@ impl Shared {
         }
     }
 
-    /// See [`Backend::set_latch`](lockkit_core::Backend::set_latch).
-    pub(crate) async fn set_latch(&self, resource: &Resource, count: u32) -> Result<bool> {
+    /// See [`Backend::set_latch`](lockkit_core::Backend::set_latch). Under the same id again it changes
+    /// nothing, as long as nobody has set the latch anew.
+    pub(crate) async fn set_latch(
+        &self,
+        resource: &Resource,
+        count: u32,
+        id: AttemptId,
+    ) -> Result<bool> {
         let keys = self.prefix.keys(resource);
         let parts = [keys.part('c'), keys.part('p')];
         let count = count.to_string();
+        let args = [(&count).into(), (&id).into()];
         let script = &self.scripts.latch_set;
         let reply = self
-            .eval(Lane::Work, script, &parts, &[(&count).into()], keys.bucket)
+            .eval(Lane::Work, script, &parts, &args, keys.bucket)
             .await?;
         match reply.as_int() {
             Some(set) => Ok(set == 1),

@@ -31,6 +31,7 @@ mod size;
 mod ticket;
 mod together;
 mod transport;
+mod unanswered;
 
 pub use backend::Redis;
 pub use open::connect;

@@ -4,7 +4,26 @@ use lockkit_core::{HoldId, Primitive, Renewal};
 
 use crate::error::odd;
 use crate::shared::Shared;
-use crate::transport::Lane;
+use crate::transport::{Lane, Reply};
+
+/// What a script that renews says of one id.
+pub(crate) struct Lease {
+    /// In ms: more than 0 for a hold, less for a place in line, 0 for what is gone.
+    pub(crate) lease: i64,
+    /// Something happened that no message may have told. Such a lease comes in an array of its own.
+    pub(crate) has_news: bool,
+}
+
+impl Lease {
+    pub(crate) fn read(reply: &Reply) -> Option<Self> {
+        let (lease, has_news) = match reply {
+            Reply::Array(items) => (items.first()?, true),
+            lease => (lease, false),
+        };
+        let lease = lease.as_int()?;
+        Some(Self { lease, has_news })
+    }
+}
 
 /// Answers of one part of what was asked, and where in the whole they belong.
 pub(crate) type Answered = (Vec<usize>, Vec<Renewal>);

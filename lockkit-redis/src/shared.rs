@@ -10,6 +10,7 @@ use crate::error::{odd, repeat};
 use crate::gather::Gather;
 use crate::inbox::Inbox;
 use crate::key::{Bucket, Keys, Prefix};
+use crate::renew::Lease;
 use crate::script::Script;
 use crate::scripts::Scripts;
 use crate::short::{Leave, Take};
@@ -86,7 +87,7 @@ impl Shared {
     }
 
     /// Renews one batch by a script that takes the attempts, after a stamp if it is also about places in
-    /// line, and gives a lease for each: more than 0 for a hold, less for a place, 0 for what is
+    /// line, and gives a [`Lease`] for each: more than 0 for a hold, less for a place, 0 for what is
     /// gone. A hold that the server has in line is gone, too: a server that took over, or started
     /// anew, has forgotten that it was let in.
     pub(crate) async fn renew_batch(
@@ -116,13 +117,19 @@ impl Shared {
         };
         let leases = reply.as_array().unwrap_or_default();
         let renewals = batch.iter().zip(leases).map(|(&at, lease)| {
-            let Some(lease) = lease.as_int() else {
+            let Some(Lease { lease, has_news }) = Lease::read(lease) else {
                 return Renewal::Unknown(odd("a renewal"));
             };
             let standing = self.inbox.standing(ids[at].attempt());
-            if let (1.., Some(standing)) = (lease, &standing) {
-                // It was let in, and the message about it may be lost.
+            if let Some(standing) = &standing
+                && (lease > 0 || has_news)
+            {
+                // It was let in, and the message about it may be lost; or whoever kept it waiting has
+                // died, which no message tells.
                 standing.news.notify_one();
+            }
+            if lease > 0 && has_news {
+                self.inbox.asked(ids[at]);
             }
             match lease {
                 0 => Renewal::Gone,

@@ -363,3 +363,48 @@ async fn a_cluster_has_locks_with_and_without_scripts_and_while_a_slot_moves() {
         }
     }
 }
+
+/// What a server was that has been a replica since knows nothing of what it was told as a master.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_goes_to_no_other_master_than_everything_else() {
+    let server = RedisServer::builder()
+        .config("rename-command EVALSHA \"\"")
+        .start()
+        .unwrap();
+    let url = format!("{}?heartbeat=10m", server.url());
+    let backend = Simple::connect(&url).await.unwrap();
+    let claim = claim();
+    let held = backend.enter(claim.clone()).unwrap().attempt().await;
+    assert!(matches!(held, Ok(Attempt::Held(_))));
+    let id = claim.id();
+    let renewed = async || {
+        let renewals = backend.renew(std::slice::from_ref(&id)).await;
+        matches!(renewals[..], [Renewal::Renewed { .. }])
+    };
+    assert!(renewed().await);
+    let clients = || {
+        let list = server.cli(&["CLIENT", "LIST"]).unwrap();
+        let clients = list.lines().filter(|line| !line.contains("cmd=client"));
+        let clients = clients.map(|line| {
+            let id = line.split(' ').next().unwrap().trim_start_matches("id=");
+            (id.to_owned(), line.contains("cmd=exec"))
+        });
+        clients.collect::<BTreeMap<_, _>>()
+    };
+    let before = clients();
+    let transactions: Vec<_> = before.iter().filter(|(_, is_one)| **is_one).collect();
+    assert_eq!(transactions.len(), 1, "{before:?}");
+    // Another reign begins, and only that connection has been there before.
+    server.cli(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    server.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    for (client, _) in before.iter().filter(|(_, is_one)| !**is_one) {
+        server.cli(&["CLIENT", "KILL", "ID", client]).unwrap();
+    }
+    let give_up = std::time::Instant::now() + SOON;
+    while clients().contains_key(transactions[0].0) || !renewed().await {
+        assert!(std::time::Instant::now() < give_up, "still on the old one");
+        sleep(Duration::from_millis(20)).await;
+        let _ = renewed().await;
+    }
+    backend.close().await.unwrap();
+}

@@ -28,8 +28,9 @@ local PAD = '.................................................'
 -- How many places are read or changed at once.
 local CHUNK = 64
 
+-- Text, because servers before 7.0 cannot pass on a table.
 local function corrupt()
-  error({ err = 'CORRUPT what is stored is of another version' })
+  error('CORRUPT what is stored is of another version', 0)
 end
 
 local function now_us()

@@ -2,13 +2,18 @@
 --
 -- KEYS  the hold of each
 -- ARGV  the attempt of each
--- Gives for each its lease in ms, or 0 if it is not held under this attempt.
+-- Gives for each its lease in ms, as {it} if its holder is asked to let go, or 0 if it is not held under
+-- this attempt.
 local call, sub, match = redis.call, string.sub, string.match
 
 local function renew(hold, attempt)
   local held = call('GET', hold)
-  local ttl = held and sub(held, 2, 17) == attempt and match(held, '^%d+:(%d+)', 18)
-  return ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+  if not held or sub(held, 2, 17) ~= attempt then
+    return 0
+  end
+  local ttl, asked = match(held, '^%d+:(%d+):%d+:%-?(a?)', 18)
+  ttl = ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+  return asked == 'a' and { ttl } or ttl
 end
 
 local answers = {}

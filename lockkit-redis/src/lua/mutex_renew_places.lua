@@ -2,18 +2,21 @@
 --
 -- KEYS  hold, queue and places of each
 -- ARGV  1 stamp, then the attempt of each
--- Gives for each minus its lease in ms; its lease if it has become the holder meanwhile, which is
--- renewed as well; or 0 if it is not there.
+-- Gives for each minus its lease in ms, as {it} if the mutex is free; its lease if it has become the
+-- holder meanwhile, which is renewed as well, as {it} if it is asked to let go; or 0 if it is not
+-- there.
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local match = string.match
+local told = {}
 
 local function renew(hold, queue, places, attempt)
   local held = call('GET', hold)
   if held and string.sub(held, 2, 17) == attempt then
-    local ttl = match(held, '^%d+:(%d+)', 18)
-    return ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+    local ttl, asked = match(held, '^%d+:(%d+):%d+:%-?(a?)', 18)
+    ttl = ttl and call('PEXPIRE', hold, ttl) == 1 and tonumber(ttl) or 0
+    return asked == 'a' and { ttl } or ttl
   end
   local place = call('HGET', places, attempt)
   local expires, seq, ttl, who, stamp, label =
@@ -28,6 +31,12 @@ local function renew(hold, queue, places, attempt)
   -- One that could not be reached once is in line again, where it was; padded as in mutex_hand_over.
   call('ZADD', queue, seq, attempt .. '.................................................')
   call('PEXPIRE', queue, math.max(call('PTTL', queue), ttl + 1000))
+  if not held and not told[hold] then
+    -- Its holder has died, maybe one whose lease was shorter than what the waiters last saw. One of
+    -- them is enough: whoever asks lets in who comes next.
+    told[hold] = true
+    return { -tonumber(ttl) }
+  end
   return -tonumber(ttl)
 end
 

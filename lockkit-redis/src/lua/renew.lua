@@ -3,9 +3,10 @@
 --
 -- KEYS  h, x, q, w of each
 -- ARGV  1 stamp, then the attempt of each
--- Gives for each its lease in ms if it holds, minus its lease if it is in line, or 0 if it is gone.
+-- Gives for each its lease in ms if it holds, as {it} if its holder is asked to let go; minus its lease if
+-- it is in line, as {it} if the line does not move by itself; or 0 if it is gone.
 local now = now_ms()
-local answers, kept = {}, {}
+local answers, kept, told = {}, {}, {}
 
 -- Many holds of one resource need its keys kept only once.
 local function keep_once(hall, ttl)
@@ -15,15 +16,33 @@ local function keep_once(hall, ttl)
   end
 end
 
+-- Whether a lease has run out that keeps others waiting: that of a hold, or of the first in line. It may
+-- have been shorter than what the waiters last saw. One of them is enough: whoever asks lets in who
+-- comes next.
+local function is_stuck(hall)
+  if told[hall.h] then
+    return false
+  end
+  told[hall.h] = true
+  local hold = call('ZRANGE', hall.x, 0, 0, 'WITHSCORES')
+  if not hold[2] or tonumber(hold[2]) <= now then
+    return true
+  end
+  local place = call('HGET', hall.w, call('ZRANGE', hall.q, 0, 0)[1])
+  return not place or tonumber(match(place, '^%d+') or 0) <= now
+end
+
 local function renew(hall, attempt)
   local expires = tonumber(call('ZSCORE', hall.x, attempt) or 0)
   if expires > now then
-    local ttl = tonumber(match(call('HGET', hall.h, attempt) or '', '^%d+:(%d+):'))
-    if ttl then
-      call('ZADD', hall.x, now + ttl, attempt)
-      keep_once(hall, ttl)
+    local ttl, asked = match(call('HGET', hall.h, attempt) or '', '^%d+:(%d+):%d+:%-?(a?)')
+    if not ttl then
+      return 0
     end
-    return ttl or 0
+    ttl = tonumber(ttl)
+    call('ZADD', hall.x, now + ttl, attempt)
+    keep_once(hall, ttl)
+    return asked == 'a' and { ttl } or ttl
   end
   local place = expires == 0 and place_of(hall, attempt)
   if not place then
@@ -38,6 +57,9 @@ local function renew(hall, attempt)
     -- An older request may be overtaken on another connection.
     place.stamp = tonumber(place.stamp) < tonumber(ARGV[1]) and ARGV[1] or place.stamp
     line_up(hall, attempt, place)
+    if place.mode ~= 'l' and is_stuck(hall) then
+      return { -place.ttl }
+    end
   end
   return -place.ttl
 end

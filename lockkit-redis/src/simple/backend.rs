@@ -21,6 +21,7 @@ use super::waiting::Waiting;
 use crate::config::{Config, Strategy};
 use crate::connect::open;
 use crate::mode::check;
+use crate::renew::Lease;
 use crate::shared::{Shared, milliseconds};
 use crate::transport::Lane;
 
@@ -30,10 +31,11 @@ use crate::transport::Lane;
 /// by, the mutexes of [`Redis`](crate::Redis) under the same prefix. What it does without:
 ///
 /// * Who waits looks again every 30 to 150 ms, and whoever looks first gets in. While mutexes of both
-///   kinds wait for one name, those of `Redis` may wait until the lease would have ended, for they are
-///   not told of a release.
+///   kinds wait for one name, those of `Redis` may wait for a third of their own lease longer, for they
+///   are not told of a release.
 /// * There are no fences: every token is 0.
-/// * Whose hold an operator evicts learns of it by its next renewal. Nobody can be asked to let go.
+/// * Whose hold an operator evicts learns of it by its next renewal; so does whom `Redis` asks to let go.
+///   This backend asks nobody.
 ///
 /// Its user needs `GET`, `SET`, `DEL`, `PEXPIRE` and `PTTL`, and either `EVALSHA` and `SCRIPT LOAD`
 /// or `WATCH`, `UNWATCH`, `MULTI` and `EXEC`; and `SCAN` to list.
@@ -57,13 +59,13 @@ impl State {
         lane: Lane,
         change: Change,
         ids: &[&HoldId],
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<Lease>> {
         self.changes.make(&self.shared, lane, change, ids).await
     }
 
     async fn release(&self, id: &HoldId) -> Result<Released> {
         let answers = self.change(Lane::Work, Change::Release, &[id]).await?;
-        Ok(match answers[0] {
+        Ok(match answers[0].lease {
             0 => Released::NotHeld,
             _ => Released::Done,
         })

@@ -10,6 +10,7 @@ use lockkit_core::{AttemptId, Error, ErrorKind, HoldId, Result};
 use super::descriptor::DRIVER;
 use super::record::Record;
 use crate::error::{odd, translated};
+use crate::renew::Lease;
 use crate::script::Script;
 use crate::shared::Shared;
 use crate::transport::{Arg, Call, Errand, Failure, Lane, Reply, Request, Step, Transaction};
@@ -88,7 +89,7 @@ impl Changes {
         lane: Lane,
         change: Change,
         ids: &[&HoldId],
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<Lease>> {
         if self.may_run_scripts(shared, lane, ids[0]).await? {
             match self.by_script(shared, lane, change, ids).await? {
                 Ok(reply) => return answers(&reply, ids.len()),
@@ -165,7 +166,7 @@ async fn by_transaction(
     lane: Lane,
     change: Change,
     ids: &[&HoldId],
-) -> Result<Vec<i64>> {
+) -> Result<Vec<Lease>> {
     let keys = keys(shared, ids);
     let transaction = Transaction {
         bucket: shared.prefix.keys(ids[0].resource()).bucket,
@@ -191,10 +192,10 @@ fn keys(shared: &Shared, ids: &[&HoldId]) -> Vec<String> {
     ids.iter().map(key).collect()
 }
 
-fn answers(reply: &Reply, count: usize) -> Result<Vec<i64>> {
-    let answers: Option<Vec<i64>> = match reply {
-        Reply::Array(answers) => answers.iter().map(Reply::as_int).collect(),
-        single => single.as_int().map(|answer| vec![answer]),
+fn answers(reply: &Reply, count: usize) -> Result<Vec<Lease>> {
+    let answers: Option<Vec<Lease>> = match reply {
+        Reply::Array(answers) => answers.iter().map(Lease::read).collect(),
+        single => Lease::read(single).map(|answer| vec![answer]),
     };
     let complete = answers.filter(|answers| answers.len() == count);
     complete.ok_or_else(|| odd("a change of a hold"))

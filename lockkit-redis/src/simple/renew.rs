@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockkit_core::{Clock, HoldId, Renewal};
+use lockkit_core::{Clock, HoldId, Instant, Renewal};
 
 use super::backend::State;
 use super::change::Change;
 use crate::error::repeat;
-use crate::renew::in_order;
+use crate::renew::{Lease, in_order};
 use crate::shared::MUTEXES;
 use crate::transport::Lane;
 
@@ -38,10 +38,13 @@ impl State {
     async fn renew_batch(&self, ids: &[&HoldId]) -> Vec<Renewal> {
         let sent_at = Clock::Boot.now();
         match self.change(Lane::Renewals, Change::Renew, ids).await {
-            Ok(leases) => leases
-                .into_iter()
-                .map(|lease| renewal(sent_at, lease))
-                .collect(),
+            Ok(leases) => {
+                for (id, _) in ids.iter().zip(&leases).filter(|(_, lease)| lease.has_news) {
+                    self.shared.inbox.asked(id);
+                }
+                let renewals = leases.iter().map(|lease| renewal(sent_at, lease));
+                renewals.collect()
+            }
             Err(error) => ids
                 .iter()
                 .map(|_| Renewal::Unknown(repeat(&error)))
@@ -53,15 +56,15 @@ impl State {
     pub(super) async fn extend(&self, id: &HoldId, ttl: u64) -> Renewal {
         let sent_at = Clock::Boot.now();
         match self.change(Lane::Work, Change::Extend(ttl), &[id]).await {
-            Ok(leases) => renewal(sent_at, leases[0]),
+            Ok(leases) => renewal(sent_at, &leases[0]),
             Err(error) => Renewal::Unknown(error),
         }
     }
 }
 
-/// What a lease in milliseconds says; 0 is none.
-const fn renewal(sent_at: lockkit_core::Instant, lease: i64) -> Renewal {
-    match lease {
+/// What a lease says; 0 is none.
+const fn renewal(sent_at: Instant, lease: &Lease) -> Renewal {
+    match lease.lease {
         0 => Renewal::Gone,
         lease => Renewal::Renewed {
             sent_at,

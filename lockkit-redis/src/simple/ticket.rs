@@ -46,7 +46,7 @@ impl SimpleTicket {
     async fn is_ours(&self) -> Result<bool> {
         let id = self.claim.id();
         let answers = self.state.change(Lane::Work, Change::Renew, &[&id]).await?;
-        Ok(answers[0] > 0)
+        Ok(answers[0].lease > 0)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockkit_core::{AttemptId, TimeLimit};
 
 use super::handshake::reign;
-use super::link::Doubt;
+use super::link::{Doubt, Unanswered};
 use super::{Failure, Reply, Request, Server, Transport};
 use crate::error::translated;
 use crate::key::Bucket;
@@ -100,23 +100,17 @@ impl Live {
         let told = call.server.filter(|_| !self.is_confirmed(call.bucket));
         let request = self.call(text, call, told);
         let mut outcome = if asking {
-            self.last_of(&[Request::new("ASKING"), request.clone()])
-                .await
+            let all = [Request::new("ASKING"), request.clone()];
+            Box::pin(self.last_of(&all)).await
         } else {
             self.send(&request).await
         };
-        for _ in 0..LOADS {
-            match &outcome {
-                Err(failure) if failure.is("NOSCRIPT") => {}
-                _ => break,
-            }
-            let load = Request::new("SCRIPT LOAD").arg(&text.source);
-            outcome = if asking {
-                let all = [load, Request::new("ASKING"), request.clone()];
-                self.last_of(&all).await
-            } else {
-                self.last_of(&[load, request.clone()]).await
-            };
+        if outcome
+            .as_ref()
+            .is_err_and(|failure| failure.is("NOSCRIPT"))
+        {
+            // Boxed, so that the future of a call is as small as it can be.
+            outcome = Box::pin(self.load_and_send(text, &request, asking)).await;
         }
         if outcome.is_ok() {
             if told.is_some() {
@@ -128,6 +122,26 @@ impl Live {
                     Arg::Run => self.confirm(call.bucket),
                     Arg::RunOf(bucket) => self.confirm(*bucket),
                 }
+            }
+        }
+        outcome
+    }
+
+    /// Sends a script with a call of it, in one go.
+    async fn load_and_send(
+        &self,
+        text: &Text,
+        request: &Request,
+        asking: bool,
+    ) -> Result<Reply, Failure> {
+        let mut all = vec![Request::new("SCRIPT LOAD").arg(&text.source)];
+        all.extend(asking.then(|| Request::new("ASKING")));
+        all.push(request.clone());
+        let mut outcome = self.last_of(&all).await;
+        for _ in 1..LOADS {
+            match &outcome {
+                Err(failure) if failure.is("NOSCRIPT") => outcome = self.last_of(&all).await,
+                _ => break,
             }
         }
         outcome
@@ -158,18 +172,23 @@ impl Live {
         request.args(told.map(|_| &self.server.reign))
     }
 
+    /// The last answer. If that is a refusal, the reason is the first one, such as a missing right to
+    /// load a script that is then not there.
     async fn last_of(&self, requests: &[Request]) -> Result<Reply, Failure> {
         let missing = || Failure::Broken("fewer answers than requests".into());
-        let answers = self.send_all(requests).await?;
-        answers.into_iter().next_back().ok_or_else(missing)?
+        let mut answers = self.send_all(requests).await?;
+        let last = answers.pop().ok_or_else(missing)?;
+        last.map_err(|failure| answers.into_iter().find_map(Result::err).unwrap_or(failure))
     }
 
     async fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, Failure>> + Send,
     ) -> Result<T, Failure> {
+        let unanswered = Unanswered::new(&self.doubt, self.limit.get());
         let outcome = self.limit.bound(call).await;
         let outcome = outcome.unwrap_or_else(|| Err(self.silent()));
+        unanswered.ended();
         if let Err(failure) = &outcome {
             self.doubt.about(failure);
         }

@@ -92,21 +92,26 @@ impl Node {
             Err(_) if lane == Lane::Renewals => return self.work.live().await,
             Err(error) => return Err(error),
         };
+        match (self.of_one_mind(link).await?, lane) {
+            (Ok(live), _) | (Err(live), Lane::Work | Lane::Renewals) => Ok(live),
+            (Err(_), Lane::Replicas) => Err(torn()),
+        }
+    }
+
+    /// The connection of another link than that for work; `Err` with the one for work if they are to
+    /// different masters. An old master that knows nothing of a failover would confirm what nobody else
+    /// believes in any more.
+    async fn of_one_mind(&self, link: &Link) -> Result<Result<Arc<Live>, Arc<Live>>> {
         if self.work.is_closed() {
             link.close();
         }
         let live = link.live().await?;
         match self.work.if_up() {
-            // An old master that knows nothing of a failover would confirm what nobody else
-            // believes in any more.
             Some(work) if work.server.differs_from(&live.server) => {
                 link.connect_anew();
-                match lane {
-                    Lane::Work | Lane::Renewals => Ok(work),
-                    Lane::Replicas => Err(torn()),
-                }
+                Ok(Err(work))
             }
-            _ => Ok(live),
+            _ => Ok(Ok(live)),
         }
     }
 
@@ -117,12 +122,24 @@ impl Node {
         errand: &Errand<'_>,
         asking: bool,
     ) -> Result<Result<Reply, Failure>> {
-        if !matches!(errand, Errand::Transaction(_)) {
-            return Ok(errand.run(&*self.live(lane).await?, asking).await);
+        // What is rare is boxed, so that the future of the common case is small.
+        let live = match self.work.if_up() {
+            Some(live) if lane == Lane::Work => live,
+            _ => Box::pin(self.live(lane)).await?,
+        };
+        match errand {
+            Errand::Script(call) => Ok(live.eval(call, asking).await),
+            Errand::Command(..) => Ok(Box::pin(errand.run(&live, asking)).await),
+            Errand::Transaction(_) => Box::pin(self.run_alone(errand, asking)).await,
         }
+    }
+
+    /// Runs a transaction, when it is its turn.
+    async fn run_alone(&self, errand: &Errand<'_>, asking: bool) -> Result<Result<Reply, Failure>> {
         let _turn = self.one_at_a_time.lock().await;
         let link = self.transactions.get_or_try_init(|| self.another()).await?;
-        Ok(errand.run(&*link.live().await?, asking).await)
+        let live = self.of_one_mind(link).await?.map_err(|_| torn())?;
+        Ok(errand.run(&live, asking).await)
     }
 
     async fn another(&self) -> Result<Link> {

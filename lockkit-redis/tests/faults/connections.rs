@@ -1,7 +1,8 @@
 //! Connections that end, hang, or answer too late.
 
 use futures_util::future::join_all;
-use lockkit_core::LossReason;
+use lockkit_core::{Locker, LockerOptions, LossReason};
+use lockkit_redis::Redis;
 use lockkit_testkit::Flow;
 use tokio::time::{Instant, sleep};
 
@@ -161,4 +162,25 @@ async fn what_a_runtime_takes_down_with_it_is_free_a_lease_later() {
         cli(&server, &["KEYS", "lk:*mutex*"]).is_empty()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_connection_is_replaced_also_where_core_gives_up_on_a_renewal_first() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let url = format!("{url}?timeout=2s&heartbeat=10m");
+    let backend = Redis::connect(&url).await.unwrap();
+    let mut options = LockerOptions::default();
+    options.call_timeout = ms(800);
+    let locker = Locker::with_options(backend, options).unwrap();
+    let guard = locker.mutex("n").ttl(ms(9_000)).lock().await.unwrap();
+    until("it was renewed", async || proxy.traffic().connections == 2).await;
+    sleep(ms(200)).await;
+    proxy.set(Flow::Stall);
+    until("another connection", async || {
+        proxy.traffic().connections > 2
+    })
+    .await;
+    // Else it was the release of a hold that has run out that told.
+    assert!(guard.is_held());
 }

@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use lockkit_core::Fence;
+use lockkit_testkit::Flow;
 use tokio::time::{Instant, sleep};
 
 use crate::rig::*;
@@ -155,4 +156,48 @@ async fn a_reader_that_has_gone_keeps_a_writer_out_for_no_longer_than_its_lease(
     assert!(!lost.is_held());
     assert!(writer.fence() > lost.fence());
     let_go(writer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_latch_whose_setting_was_not_answered_is_set_once_and_says_so() {
+    let server = server();
+    let (proxy, url) = proxied(&server).await;
+    let (here, away) = (client(&server).await, locker(&url).await);
+    let (mine, theirs) = (away.latch("l"), here.latch("l"));
+    // The server knows the script.
+    assert!(away.latch("other").try_set(1).await.unwrap());
+    let set_without_an_answer = async || {
+        proxy.set_replies(Flow::Swallow);
+        mine.try_set(2).await.unwrap_err();
+    };
+    let back = async || {
+        proxy.cut_existing().await;
+        proxy.pass().await.unwrap();
+        until("it is connected again", async || away.probe().await.is_ok()).await;
+    };
+
+    set_without_an_answer().await;
+    assert_eq!(theirs.count_down("a").await.unwrap(), 1);
+    back().await;
+    assert!(!theirs.try_set(2).await.unwrap(), "of somebody else");
+    assert!(mine.try_set(2).await.unwrap(), "its own");
+    assert_eq!(mine.count().await.unwrap(), Some(1), "counts are undone");
+    assert!(!mine.try_set(2).await.unwrap(), "that was another one");
+    assert_eq!(theirs.count_down("b").await.unwrap(), 0);
+
+    // It has opened before it is repeated.
+    set_without_an_answer().await;
+    assert_eq!(theirs.count_down("a").await.unwrap(), 1);
+    assert_eq!(theirs.count_down("b").await.unwrap(), 0);
+    back().await;
+    assert!(mine.try_set(2).await.unwrap(), "its own");
+    assert_eq!(mine.count().await.unwrap(), Some(0), "it is closed again");
+
+    // It was set anew before it is repeated.
+    set_without_an_answer().await;
+    assert_eq!(theirs.count_down("a").await.unwrap(), 1);
+    assert_eq!(theirs.count_down("b").await.unwrap(), 0);
+    assert!(theirs.try_set(2).await.unwrap());
+    back().await;
+    assert!(!mine.try_set(2).await.unwrap(), "of somebody else");
 }

@@ -17,3 +17,4 @@ mod restarts;
 mod rig;
 mod rights;
 mod scripts;
+mod unheard;

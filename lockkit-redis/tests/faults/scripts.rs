@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use lockkit_core::ErrorKind;
 use lockkit_servers::redis::RedisServer;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -78,4 +79,15 @@ async fn no_hold_of_a_batch_is_lost_while_the_server_forgets_scripts() {
     for guard in guards {
         let_go(guard).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_to_load_scripts_that_is_missing_is_named() {
+    let rules = "~lk:* &lk:* +@all -script";
+    let server = started(RedisServer::builder().user("few", "few", rules));
+    let locker = locker(&server.url_of("few", "few")).await;
+    let error = soon(locker.mutex("n").lock()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("script"), "{why}");
 }

@@ -132,7 +132,9 @@ async fn a_killed_waiter_does_not_hold_up_a_fair_line(f: Arc<Fixture>) -> Outcom
     let mut child = f.peer().await?;
     child.begin("fair", "n", lease, f.long()).await?;
     f.stand(&a, &mutex("n")?, 1).await?;
-    let lock = b.mutex("n").fair();
+    // A service may not know yet that the first in line is dead, and let it in. Then who is behind waits
+    // for that lease, and looks when it renews its own place: so that is not to take long.
+    let lock = b.mutex("n").fair().ttl(f.lease() * 3);
     let behind = tokio::spawn(async move { lock.lock().await });
     f.until(&a, "n", "two waiters", |s| s.waiters.len() == 2)
         .await?;
