@@ -78,6 +78,18 @@ fn paragraph(backend: &Descriptor) -> String {
             },
         ],
         [
+            "  who waits",
+            if backend.line {
+                "stands in line, which `lockkit ls` shows"
+            } else {
+                "looks again and again; `lockkit ls` does not show it"
+            },
+        ],
+        [
+            "  request-release",
+            if backend.revocation { "yes" } else { "no" },
+        ],
+        [
             "  several names",
             if backend.at_once {
                 "in one request"
@@ -100,6 +112,8 @@ fn json_of(backend: &Descriptor) -> Value {
         "fence": backend.fence.to_string(),
         "primitives": primitives(backend),
         "fair": backend.fair,
+        "line": backend.line,
+        "revocation": backend.revocation,
         "at_once": backend.at_once,
         "min_ttl_ms": millis(*backend.ttl.start()),
         "max_ttl_ms": millis(*backend.ttl.end()),
