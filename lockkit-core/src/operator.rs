@@ -125,7 +125,8 @@ impl Locker {
         Ok(asked)
     }
 
-    /// Asks the service whether it is well: facts as name and value, for people.
+    /// Asks the service whether it is well: facts as name and value, for people. What follows the
+    /// fact `server` is about the server of that address.
     ///
     /// # Errors
     ///
