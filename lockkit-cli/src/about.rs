@@ -5,7 +5,7 @@ use std::time::Instant;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use lockkit::Descriptor;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::args::{Args, Global};
 use crate::duration::{millis, short};
@@ -13,6 +13,12 @@ use crate::exit::{self, Failure};
 use crate::open;
 use crate::output::{self, Output};
 use crate::table;
+
+/// What a backend says of itself: a name and a value.
+type Fact = (&'static str, String);
+
+/// The fact that those about this server come after.
+const SERVER: &str = "server";
 
 /// Connects, and tells how long an answer takes and what the backend says of itself.
 pub(crate) async fn ping(global: &Global, output: &Output) -> Result<u8, Failure> {
@@ -23,30 +29,50 @@ pub(crate) async fn ping(global: &Global, output: &Output) -> Result<u8, Failure
         let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
         let driver = locker.descriptor().driver;
         let text = if output.is_json() {
-            let facts: Map<_, _> = facts
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), Value::from(value)))
-                .collect();
-            format!(
-                "{}\n",
-                json!({ "backend": driver, "latency_us": micros, "facts": facts })
-            )
+            ping_json(driver, micros, &facts)
         } else {
-            let mut rows = vec![
-                ["backend".to_owned(), driver.to_owned()],
-                ["latency".to_owned(), format!("{micros} µs")],
-            ];
-            rows.extend(
-                facts
-                    .into_iter()
-                    .map(|(key, value)| [key.to_owned(), value]),
-            );
-            table::columns(&rows)
+            ping_text(driver, micros, &facts)
         };
         output::listing(&text)?;
         Ok(exit::OK)
     })
     .await
+}
+
+/// A paragraph for what is about all servers, and one for each of them.
+fn ping_text(driver: &str, micros: u64, facts: &[Fact]) -> String {
+    let row = |key: &str, value: &str| [key.to_owned(), value.to_owned()];
+    let mut rows = vec![
+        row("backend", driver),
+        row("latency", &format!("{micros} µs")),
+    ];
+    let mut indent = "";
+    for (key, value) in facts {
+        if *key == SERVER {
+            rows.extend([row("", ""), row(key, value)]);
+            indent = "  ";
+        } else {
+            rows.push(row(&format!("{indent}{key}"), value));
+        }
+    }
+    table::columns(&rows)
+}
+
+fn ping_json(driver: &str, micros: u64, facts: &[Fact]) -> String {
+    let object = |facts: &[Fact]| {
+        let fields = facts.iter();
+        let fields = fields.map(|(key, value)| ((*key).to_owned(), Value::from(value.as_str())));
+        Value::Object(fields.collect())
+    };
+    let mut parts = facts.chunk_by(|_, next| next.0 != SERVER).peekable();
+    let about_all = parts.next_if(|part| part[0].0 != SERVER);
+    let ping = json!({
+        "backend": driver,
+        "latency_us": micros,
+        "facts": object(about_all.unwrap_or_default()),
+        "servers": parts.map(object).collect::<Value>(),
+    });
+    format!("{ping}\n")
 }
 
 /// Lists the backends of this binary, from their own descriptions.
@@ -78,6 +104,18 @@ fn paragraph(backend: &Descriptor) -> String {
             },
         ],
         [
+            "  who waits",
+            if backend.line {
+                "stands in line, which `lockkit ls` shows"
+            } else {
+                "looks again and again; `lockkit ls` does not show it"
+            },
+        ],
+        [
+            "  request-release",
+            if backend.revocation { "yes" } else { "no" },
+        ],
+        [
             "  several names",
             if backend.at_once {
                 "in one request"
@@ -100,6 +138,8 @@ fn json_of(backend: &Descriptor) -> Value {
         "fence": backend.fence.to_string(),
         "primitives": primitives(backend),
         "fair": backend.fair,
+        "line": backend.line,
+        "revocation": backend.revocation,
         "at_once": backend.at_once,
         "min_ttl_ms": millis(*backend.ttl.start()),
         "max_ttl_ms": millis(*backend.ttl.end()),
@@ -122,4 +162,42 @@ pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     clap_complete::generate(shell, &mut Args::command(), "lockkit", &mut script);
     output::listing(&String::from_utf8_lossy(&script))?;
     Ok(exit::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_stand_under_their_server() {
+        let facts = [
+            ("servers", "1 of 2"),
+            ("server", "a:1"),
+            ("version", "7.0"),
+            ("server", "b:2"),
+            ("state", "down"),
+        ];
+        let facts = facts.map(|(key, value)| (key, value.to_owned()));
+        let text = "\
+backend    redlock
+latency    5 µs
+servers    1 of 2
+
+server     a:1
+  version  7.0
+
+server     b:2
+  state    down
+";
+        assert_eq!(ping_text("redlock", 5, &facts), text);
+        let object: Value = serde_json::from_str(&ping_json("redlock", 5, &facts)).unwrap();
+        let servers = json!([
+            { "server": "a:1", "version": "7.0" },
+            { "server": "b:2", "state": "down" },
+        ]);
+        assert_eq!(object["facts"], json!({ "servers": "1 of 2" }));
+        assert_eq!(object["servers"], servers);
+        let object: Value = serde_json::from_str(&ping_json("sqlite", 5, &facts[..1])).unwrap();
+        assert_eq!(object["servers"], json!([]));
+    }
 }

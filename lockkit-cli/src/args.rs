@@ -97,6 +97,10 @@ pub(crate) enum Command {
     Break(Break),
     Resize(Resize),
     /// Ask the backend whether it is well
+    ///
+    /// Prints how long an answer takes, and what the backend says of itself and of each of its
+    /// servers. With --format json, an object with backend, latency_us, facts and servers, which is
+    /// an array of the facts about each.
     Ping,
     /// List the backends that are compiled in, and what each promises
     Backends,

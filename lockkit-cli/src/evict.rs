@@ -2,12 +2,13 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use lockkit::{HoldId, Holder, LockName, Released};
+use lockkit::{Fence, HoldId, Holder, LockName, Released};
 use serde_json::json;
 
 use crate::args::{Break, Global};
 use crate::duration::{millis, short};
 use crate::exit::{self, Failure};
+use crate::fence;
 use crate::held;
 use crate::open;
 use crate::output::{self, Output};
@@ -42,7 +43,7 @@ pub(crate) async fn evict(args: Break, global: &Global, output: &Output) -> Resu
         for holder in holders {
             // Let go in the meantime: there is nothing to tell of it.
             if locker.evict(&holder.id).await? == Released::Done {
-                say_broken(&name, holder, output)?;
+                say_broken(&name, holder, fence::of(locker, holder.fence), output)?;
             }
         }
         Ok(exit::OK)
@@ -105,7 +106,12 @@ fn confirmed(name: &LockName, holders: &[&Holder]) -> io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn say_broken(name: &LockName, holder: &Holder, output: &Output) -> io::Result<()> {
+fn say_broken(
+    name: &LockName,
+    holder: &Holder,
+    fence: Option<Fence>,
+    output: &Output,
+) -> io::Result<()> {
     if output.is_quiet() {
         return Ok(());
     }
@@ -115,17 +121,16 @@ fn say_broken(name: &LockName, holder: &Holder, output: &Output) -> io::Result<(
             "kind": holder.id.resource().primitive().as_str(),
             "id": short_id(&holder.id),
             "broken": holder.label.to_string(),
-            "fence": holder.fence.get(),
+            "fence": fence::json(fence),
             "held_ms": millis(holder.held_for),
         });
         shown::with_mode(fields, holder.mode).to_string()
     } else {
         format!(
-            "broke \"{name}\": {} had it for {} (fence {}, {})",
+            "broke \"{name}\": {} had it for {} ({})",
             holder.label,
             short(holder.held_for),
-            holder.fence,
-            holder.mode,
+            fence::and_mode(fence, holder.mode),
         )
     };
     output::listing(&format!("{line}\n"))

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::{Acquire, Global, Release, Renew};
 use crate::duration::{millis, short};
 use crate::exit::{self, Failure};
+use crate::fence;
 use crate::open;
 use crate::output::{self, Output};
 use crate::shown::with_mode;
@@ -28,24 +29,25 @@ pub(crate) async fn acquire(
     let locker = open::unless_signalled(&mut signals, BEFORE, connect).await?;
     let work = async {
         let guard = claim.take(&locker, &mut signals, output).await?;
-        let (fence, mode) = (guard.fence(), guard.mode());
+        let (fence, mode) = (fence::of(&locker, guard.fence()), guard.mode());
         let id = guard.detach(claim.ttl()).await?;
         let kind = id.resource().primitive().as_str();
         let event = json!({
             "event": "acquired",
             "name": claim.name().as_str(),
             "kind": kind,
-            "fence": fence.get(),
+            "fence": fence::json(fence),
         });
         output.note(with_mode(event, mode), || {
-            format!("acquired \"{}\" (fence {fence}, {mode})", claim.name())
+            let how = fence::and_mode(fence, mode);
+            format!("acquired \"{}\" ({how})", claim.name())
         });
         let line = if output.is_json() {
             let hold = json!({
                 "id": id.to_string(),
                 "name": claim.name().as_str(),
                 "kind": kind,
-                "fence": fence.get(),
+                "fence": fence::json(fence),
                 "remaining_ms": millis(claim.ttl()),
             });
             with_mode(hold, mode).to_string()

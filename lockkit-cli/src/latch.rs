@@ -106,7 +106,7 @@ async fn show(args: LatchName, global: &Global, output: &Output) -> Result<u8, F
         locker.require(Primitive::Latch)?;
         let snapshot = locker.inspect(&resource).await?;
         let text = if output.is_json() {
-            format!("{}\n", shown::json(&snapshot))
+            format!("{}\n", shown::json(locker, &snapshot))
         } else {
             let state = shown::latch(snapshot.latch);
             let state = format!("\"{}\" is {state}\n", resource.name());
@@ -117,7 +117,7 @@ async fn show(args: LatchName, global: &Global, output: &Output) -> Result<u8, F
                     latch: None,
                     ..snapshot
                 };
-                state + &ls::table(&[waiters])
+                state + &ls::table(locker, &[waiters])
             }
         };
         output::listing(&text)?;

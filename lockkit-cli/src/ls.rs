@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::args::{Global, Ls};
 use crate::duration::short;
 use crate::exit::{self, Failure};
+use crate::fence;
 use crate::open;
 use crate::output::{self, Output};
 use crate::shown::{self, short_id};
@@ -44,19 +45,20 @@ pub(crate) async fn ls(args: Ls, global: &Global, output: &Output) -> Result<u8,
 async fn list(locker: &Locker, prefix: &str, output: &Output) -> Result<String, Failure> {
     let snapshots = locker.list(prefix).await?;
     if output.is_json() {
+        let json = |snapshot| shown::json(locker, snapshot);
         return Ok(format!(
             "{}\n",
-            snapshots.iter().map(shown::json).collect::<Value>()
+            snapshots.iter().map(json).collect::<Value>()
         ));
     }
     if snapshots.is_empty() {
         return Ok("nothing is locked\n".to_owned());
     }
-    Ok(table(&snapshots))
+    Ok(table(locker, &snapshots))
 }
 
 /// One line for each latch, holder and waiter, under a line of headings.
-pub(crate) fn table(snapshots: &[Snapshot]) -> String {
+pub(crate) fn table(locker: &Locker, snapshots: &[Snapshot]) -> String {
     let headings = [
         "NAME",
         "KIND",
@@ -69,11 +71,15 @@ pub(crate) fn table(snapshots: &[Snapshot]) -> String {
         "REMAINING",
     ];
     let mut rows = vec![headings.map(String::from)];
-    rows.extend(snapshots.iter().flat_map(rows_of));
+    rows.extend(
+        snapshots
+            .iter()
+            .flat_map(|snapshot| rows_of(locker, snapshot)),
+    );
     table::columns(&rows)
 }
 
-fn rows_of(snapshot: &Snapshot) -> Vec<[String; 9]> {
+fn rows_of(locker: &Locker, snapshot: &Snapshot) -> Vec<[String; 9]> {
     let none = || "-".to_owned();
     let is_latch = snapshot.resource.primitive() == Primitive::Latch;
     let row = |cells: [String; 7]| {
@@ -97,7 +103,7 @@ fn rows_of(snapshot: &Snapshot) -> Vec<[String; 9]> {
             holder.mode.to_string(),
             holder.label.to_string(),
             short_id(&holder.id),
-            holder.fence.to_string(),
+            fence::of(locker, holder.fence).map_or_else(none, |fence| fence.to_string()),
             short(holder.held_for),
             short(holder.remaining),
         ])

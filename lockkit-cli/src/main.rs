@@ -10,6 +10,7 @@ mod duration;
 mod evict;
 mod examples;
 mod exit;
+mod fence;
 mod held;
 mod hold;
 mod kind;

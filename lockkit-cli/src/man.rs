@@ -23,7 +23,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
     ),
     (
         "LOCKKIT_FENCING_TOKEN",
-        "Set for CMD: a number that rises with every holder of the lock; with --shared, that of the last --exclusive holder. Let what CMD writes to refuse lower ones.",
+        "Set for CMD: a number that rises with every holder of the lock; with --shared, that of the last --exclusive holder. Let what CMD writes to refuse lower ones. Not set on a backend without such numbers, such as redis://HOST?strategy=simple, whatever the run around this one has.",
     ),
     (
         "LOCKKIT_MODE",

@@ -27,6 +27,8 @@ pub(crate) async fn request_release(
     let name = LockName::new(args.name)?;
     let url = open::url(global)?;
     open::with_locker(&url, output, async |locker| {
+        // Also where nobody holds it: the next holder could not be asked either.
+        locker.descriptor().require_revocation()?;
         let asked = ask(locker, &name, args.kind).await?;
         let held = held::of(locker, &name, args.kind).await?;
         say_asked(&name, asked, &held, output)?;

@@ -12,6 +12,7 @@ use crate::args::{Global, OnLost, OnRequest, Run};
 use crate::child::Child;
 use crate::duration::{millis, short};
 use crate::exit::{self, Failure};
+use crate::fence;
 use crate::open;
 use crate::output::Output;
 use crate::shown::with_mode;
@@ -91,12 +92,12 @@ impl Running<'_> {
 
         signals.relay_all()?;
         let mut child = self.spawn(command, &guard)?;
+        let fence = self.fence(&guard);
         let say = |event| match event {
-            Event::Lost(reason) => self.say_lost(guard.fence(), reason, held),
-            Event::Requested => self.say_requested(guard.fence(), held),
+            Event::Lost(reason) => self.say_lost(fence, reason, held),
+            Event::Requested => self.say_requested(fence, held),
         };
         let ended = supervise(&mut child, &guard, signals, &self.rules, self.output, say).await?;
-        let fence = guard.fence();
         let lost = match (ended.lost, self.release(guard, signals).await) {
             (None, Some(reason)) => {
                 self.say_lost(fence, reason, held);
@@ -111,15 +112,22 @@ impl Running<'_> {
         }
     }
 
+    fn fence(&self, guard: &Guard) -> Option<Fence> {
+        fence::of(self.locker, guard.fence())
+    }
+
     fn spawn(&self, command: &[OsString], guard: &Guard) -> Result<Child, Failure> {
         let backend = self.locker.descriptor().driver;
         let environment = [
             ("LOCKKIT_KEY", Some(guard.name().to_string())),
-            ("LOCKKIT_FENCING_TOKEN", Some(guard.fence().to_string())),
             ("LOCKKIT_MODE", Some(guard.mode().to_string())),
             ("LOCKKIT_BACKEND", Some(backend.to_owned())),
             ("LOCKKIT_HOLDER", Some(self.claim.label().to_string())),
-            // Not that of the lock around this one.
+            // Without one, not that of the lock around this one either.
+            (
+                "LOCKKIT_FENCING_TOKEN",
+                self.fence(guard).map(|fence| fence.to_string()),
+            ),
             ("LOCKKIT_SEGMENT", guard.segment().map(|s| s.to_string())),
         ];
         Child::spawn(
@@ -136,7 +144,7 @@ impl Running<'_> {
 
     /// Lets go. That it fails is no reason to hide how CMD ended: the lease frees the lock.
     async fn release(&self, guard: Guard, signals: &mut Signals) -> Option<LossReason> {
-        let (name, fence) = (guard.name().clone(), guard.fence());
+        let (name, fence) = (guard.name().clone(), self.fence(&guard));
         let warn = |why: &dyn Display| {
             self.output.warning(&format!(
                 "\"{name}\" may stay locked until its lease runs out: {why}"
@@ -145,8 +153,11 @@ impl Running<'_> {
         match signals.unless(guard.unlock()).await {
             Ok(Ok(Unlocked::Lost(reason))) => return Some(reason),
             Ok(Ok(_)) => {
-                let event =
-                    json!({ "event": "released", "name": name.as_str(), "fence": fence.get() });
+                let event = json!({
+                    "event": "released",
+                    "name": name.as_str(),
+                    "fence": fence::json(fence),
+                });
                 self.output.note(event, || format!("released \"{name}\""));
             }
             Ok(Err(error)) => warn(&error),
@@ -156,22 +167,23 @@ impl Running<'_> {
     }
 
     fn say_acquired(&self, guard: &Guard, waited: Duration) {
-        let (name, fence) = (guard.name(), guard.fence());
+        let (name, fence) = (guard.name(), self.fence(guard));
         let event = json!({
             "event": "acquired",
             "name": name.as_str(),
             "kind": guard.id().resource().primitive().as_str(),
-            "fence": fence.get(),
+            "fence": fence::json(fence),
             "waited_ms": millis(waited),
         });
         let mode = guard.mode();
         self.output.note(with_mode(event, mode), || {
             let waited = short(waited);
-            format!("acquired \"{name}\" after {waited} (fence {fence}, {mode})")
+            let how = fence::and_mode(fence, mode);
+            format!("acquired \"{name}\" after {waited} ({how})")
         });
     }
 
-    fn say_requested(&self, fence: Fence, held: Instant) {
+    fn say_requested(&self, fence: Option<Fence>, held: Instant) {
         let then = match self.rules.on_request {
             OnRequest::Term => "CMD is ended",
             OnRequest::Warn => "CMD goes on",
@@ -181,14 +193,14 @@ impl Running<'_> {
         let event = json!({
             "event": "release-requested",
             "name": name.as_str(),
-            "fence": fence.get(),
+            "fence": fence::json(fence),
             "held_ms": millis(held.elapsed()),
         });
         self.output
             .remark(event, &format!("somebody asks for \"{name}\"; {then}"));
     }
 
-    fn say_lost(&self, fence: Fence, reason: LossReason, held: Instant) {
+    fn say_lost(&self, fence: Option<Fence>, reason: LossReason, held: Instant) {
         let name = self.claim.name();
         let (word, why) = match reason {
             LossReason::Expired => ("expired", "its lease ran out before it could be renewed"),
@@ -198,7 +210,7 @@ impl Running<'_> {
         let event = json!({
             "event": "lost",
             "name": name.as_str(),
-            "fence": fence.get(),
+            "fence": fence::json(fence),
             "reason": word,
             "held_ms": millis(held.elapsed()),
         });
@@ -207,9 +219,10 @@ impl Running<'_> {
             OnLost::Warn => "CMD goes on without it",
         };
         let held = short(held.elapsed());
+        let fence = fence.map_or_else(String::new, |fence| format!(" (fence {fence})"));
         self.output.news(
             event,
-            &format!("lost \"{name}\" after {held} (fence {fence}): {why}; {then}"),
+            &format!("lost \"{name}\" after {held}{fence}: {why}; {then}"),
         );
     }
 }

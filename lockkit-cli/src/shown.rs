@@ -2,10 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use lockkit::{HoldId, Holder, Label, LatchState, Mode, Order, Pick, Primitive, Snapshot, Waiter};
+use lockkit::{
+    Fence, HoldId, Holder, Label, LatchState, Locker, Mode, Order, Pick, Primitive, Snapshot,
+    Waiter,
+};
 use serde_json::{Map, Value, json};
 
 use crate::duration::{millis, short};
+use crate::fence;
 
 /// How many holders a line names.
 const NAMED: usize = 4;
@@ -55,14 +59,15 @@ pub(crate) fn latch(state: Option<LatchState>) -> String {
 }
 
 /// One resource, for programs.
-pub(crate) fn json(snapshot: &Snapshot) -> Value {
+pub(crate) fn json(locker: &Locker, snapshot: &Snapshot) -> Value {
+    let holder = |holder: &Holder| json_of_holder(holder, fence::of(locker, holder.fence));
     json!({
         "name": snapshot.resource.name().as_str(),
         "kind": snapshot.resource.primitive().as_str(),
-        "fence": snapshot.fence.map(|fence| fence.get()),
+        "fence": fence::json(snapshot.fence),
         "size": snapshot.size,
         "latch": snapshot.latch.map(|latch| json!({ "left": latch.left, "of": latch.of })),
-        "holders": snapshot.holders.iter().map(json_of_holder).collect::<Value>(),
+        "holders": snapshot.holders.iter().map(holder).collect::<Value>(),
         "waiters": snapshot.waiters.iter().map(json_of_waiter).collect::<Value>(),
     })
 }
@@ -90,11 +95,11 @@ pub(crate) fn with_mode(fields: Value, mode: Mode) -> Value {
     Value::Object(fields.into_iter().chain(mode).collect::<Map<_, _>>())
 }
 
-fn json_of_holder(holder: &Holder) -> Value {
+fn json_of_holder(holder: &Holder, fence: Option<Fence>) -> Value {
     let fields = json!({
         "id": short_id(&holder.id),
         "label": json_of_label(&holder.label),
-        "fence": holder.fence.get(),
+        "fence": fence::json(fence),
         "since": since(holder.held_for),
         "held_ms": millis(holder.held_for),
         "remaining_ms": millis(holder.remaining),

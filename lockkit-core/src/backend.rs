@@ -150,7 +150,8 @@ pub trait Backend: Debug + Send + Sync + 'static {
     async fn count_down(&self, resource: &Resource, participant: &LockName) -> Result<CountDown>;
 
     /// Asks the service whether it is well: facts for people, such as version and settings that
-    /// matter for safety, as name and value.
+    /// matter for safety, as name and value. Where there are servers, the facts about each come after
+    /// one with the name `server` and its address; what is about all of them comes before the first.
     async fn probe(&self) -> Result<Vec<(&'static str, String)>>;
 
     /// Ends the backend: sessions, connections, tasks. Called once, after the last release. What was

@@ -66,8 +66,15 @@ pub struct Descriptor {
     pub primitives: &'static [Primitive],
     /// The lease times that it grants, both ends included.
     pub ttl: RangeInclusive<Duration>,
-    /// Whether it keeps strict first-come order where asked to.
+    /// Whether it keeps strict first-come order where asked to, for which it needs a
+    /// [`line`](Self::line).
     pub fair: bool,
+    /// Whether those who wait have places in line: the service knows and shows them, and a release
+    /// tells whoever is next. Without a line who waits asks again and again, the service shows
+    /// nobody, and luck decides who is next.
+    pub line: bool,
+    /// Whether a live holder can be [asked to let go](crate::Locker::request_release).
+    pub revocation: bool,
     /// Whether it takes several names in one request
     /// ([`attempt_all`](crate::Backend::attempt_all)); core takes one after the other if not.
     pub at_once: bool,
@@ -95,8 +102,43 @@ impl Descriptor {
         if self.supports(primitive) {
             return Ok(());
         }
-        let message = format!("this backend has no {primitive}; `lockkit backends` lists what has");
-        Err(Error::new(ErrorKind::Unsupported, message).on(self.driver))
+        let message =
+            format!("this backend has no {primitive}; use another, `lockkit backends` lists them");
+        Err(self.unsupported(message))
+    }
+
+    /// Checks that this backend keeps strict first-come order.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`], naming the backend.
+    pub fn require_fair(&self) -> Result<()> {
+        if self.fair {
+            return Ok(());
+        }
+        Err(self.unsupported(
+            "this backend keeps no order; drop `fair`, or use another, `lockkit backends` lists \
+             them",
+        ))
+    }
+
+    /// Checks that this backend can ask a holder to let go.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`], naming the backend.
+    pub fn require_revocation(&self) -> Result<()> {
+        if self.revocation {
+            return Ok(());
+        }
+        Err(self.unsupported(
+            "this backend cannot ask a holder to let go; evict the hold, or use another backend, \
+             `lockkit backends` lists them",
+        ))
+    }
+
+    fn unsupported(&self, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unsupported, message).on(self.driver)
     }
 
     /// Checks a lease time.

@@ -16,8 +16,9 @@ impl Locker {
     /// # Errors
     ///
     /// [`ErrorKind::Lost`] if the hold had run out, or was released or broken;
-    /// [`ErrorKind::InvalidArgument`] if `ttl` is out of range; [`ErrorKind::Unavailable`] if the
-    /// backend did not confirm, in which case the old expiry may still hold.
+    /// [`ErrorKind::InvalidArgument`] if `ttl` is out of range; [`ErrorKind::Unsupported`] if the
+    /// backend has no such primitive; [`ErrorKind::Unavailable`] if it did not confirm, in which
+    /// case the old expiry may still hold.
     ///
     /// # Cancel safety
     ///
@@ -47,6 +48,7 @@ impl Locker {
     /// ```
     pub async fn renew(&self, id: &HoldId, ttl: Duration) -> Result<()> {
         self.core.check_not_closed()?;
+        self.require(id.resource().primitive())?;
         self.descriptor().check_ttl(ttl)?;
         match self
             .core
@@ -64,14 +66,15 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend did not confirm; it is then repeated in the
-    /// background.
+    /// [`ErrorKind::Unsupported`] if the backend has no such primitive;
+    /// [`ErrorKind::Unavailable`] if it did not confirm, which is then repeated in the background.
     ///
     /// # Cancel safety
     ///
     /// Once this was polled the hold is let go.
     pub async fn release(&self, id: &HoldId) -> Result<Released> {
         self.core.check_not_closed()?;
+        self.require(id.resource().primitive())?;
         // A guard of it in this process must not believe in it any more.
         if !self.core.watchdog.let_go(id) {
             return Ok(Released::Done); // A claim of ours, about to withdraw.

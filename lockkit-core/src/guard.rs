@@ -212,7 +212,8 @@ impl Guard {
     /// [`Locker::request_release`](crate::Locker::request_release). Returns at once if that was
     /// before.
     ///
-    /// It is a request: whoever does not heed it keeps the lock.
+    /// It is a request: whoever does not heed it keeps the lock. On a backend that
+    /// [cannot ask](crate::Descriptor::revocation) it never comes.
     ///
     /// # Cancel safety
     ///

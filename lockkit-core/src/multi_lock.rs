@@ -82,7 +82,7 @@ impl MultiLock {
         self.each(|lock| lock.ttl(ttl))
     }
 
-    /// First come, first served at every part.
+    /// First come, first served at every part; see [`Mutex::fair`].
     pub fn fair(self) -> Self {
         self.each(Mutex::fair)
     }

@@ -58,6 +58,9 @@ impl Mutex {
 
     /// First come, first served, instead of letting newcomers pass those who still have to wake
     /// up. Slower under contention, and nobody is ever passed over.
+    ///
+    /// A backend that keeps [no order](crate::Descriptor::fair) refuses it when the lock is taken,
+    /// with [`Unsupported`](crate::ErrorKind::Unsupported).
     pub const fn fair(mut self) -> Self {
         self.terms.order = Order::Fair;
         self

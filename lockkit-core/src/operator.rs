@@ -9,7 +9,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend does not answer.
+    /// [`ErrorKind::Unsupported`] if the backend has no such primitive;
+    /// [`ErrorKind::Unavailable`] if it does not answer.
     ///
     /// # Cancel safety
     ///
@@ -35,6 +36,7 @@ impl Locker {
     /// ```
     pub async fn inspect(&self, resource: &Resource) -> Result<Snapshot> {
         self.core.check_not_closed()?;
+        self.require(resource.primitive())?;
         self.core.bounded(self.core.backend.inspect(resource)).await
     }
 
@@ -60,7 +62,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend did not confirm.
+    /// [`ErrorKind::Unsupported`] if the backend has no such primitive;
+    /// [`ErrorKind::Unavailable`] if it did not confirm.
     ///
     /// # Cancel safety
     ///
@@ -84,6 +87,7 @@ impl Locker {
     /// ```
     pub async fn evict(&self, id: &HoldId) -> Result<Released> {
         self.core.check_not_closed()?;
+        self.require(id.resource().primitive())?;
         let core = &self.core;
         let mut before = None;
         if core.observer.audits() {
@@ -104,20 +108,25 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] if the backend did not confirm; some may have been asked.
+    /// [`ErrorKind::Unsupported`] if the backend has no such primitive, or
+    /// [cannot ask](crate::Descriptor::revocation); [`ErrorKind::Unavailable`] if it did not
+    /// confirm, and some may have been asked.
     ///
     /// # Cancel safety
     ///
     /// They may or may not have been asked.
     pub async fn request_release(&self, resource: &Resource) -> Result<usize> {
         self.core.check_not_closed()?;
+        self.require(resource.primitive())?;
+        self.descriptor().require_revocation()?;
         let asked = self.core.backend.request_release(resource);
         let asked = self.core.bounded(asked).await?;
         self.core.observer.asked(resource, &self.core.label, asked);
         Ok(asked)
     }
 
-    /// Asks the service whether it is well: facts as name and value, for people.
+    /// Asks the service whether it is well: facts as name and value, for people. What follows the
+    /// fact `server` is about the server of that address.
     ///
     /// # Errors
     ///

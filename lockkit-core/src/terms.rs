@@ -141,9 +141,8 @@ impl Terms {
         let resource = self.resource()?;
         let descriptor = self.core.backend.descriptor();
         descriptor.check_ttl(self.ttl)?;
-        if self.order == Order::Fair && !descriptor.fair {
-            let message = "this backend keeps no order; drop `fair`";
-            return Err(self.core.error(ErrorKind::Unsupported, message));
+        if self.order == Order::Fair {
+            descriptor.require_fair()?;
         }
         let label = match &self.label {
             Some(text) => Label::new(&**text)?,

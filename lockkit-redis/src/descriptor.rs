@@ -15,6 +15,8 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &Primitive::ALL,
     ttl: Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60),
     fair: true,
+    line: true,
+    revocation: true,
     at_once: true,
     wake_up: "pushed by the release",
     after_crash: "when its lease ends",

@@ -1,6 +1,7 @@
 //! Is the server well, and fit for locks?
 
-use lockkit_core::Result;
+use futures_util::future::try_join_all;
+use lockkit_core::{Error, Result};
 
 use crate::shared::Shared;
 use crate::transport::{Request, Server};
@@ -8,13 +9,15 @@ use crate::transport::{Request, Server};
 impl Shared {
     /// See [`Backend::probe`](lockkit_core::Backend::probe).
     pub(crate) async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
-        let mut facts = Vec::new();
-        for live in self.route.all().await? {
-            // Asked anew: settings and replicas change while a connection lasts.
-            let server = live.ask_again().await?;
-            facts.extend(about(&server));
-        }
-        Ok(facts)
+        let servers = self.route.all().await?;
+        // Asked anew: settings and replicas change while a connection lasts.
+        let answers = servers.iter().map(|live| async move {
+            let address = &live.server.address;
+            let named = |error: Error| error.with("server", address);
+            let server = live.ask_again().await.map_err(named)?;
+            Ok::<_, Error>([vec![("server", address.clone())], about(&server)].concat())
+        });
+        Ok(try_join_all(answers).await?.concat())
     }
 
     /// Ends the connections, once what is on its way has been worked on.
@@ -52,20 +55,25 @@ fn about(server: &Server) -> Vec<(&'static str, String)> {
         }
         _ => "not told".to_owned(),
     };
-    let eviction = match (info("maxmemory"), info("maxmemory_policy")) {
+    vec![
+        ("version", server.version.clone()),
+        ("role", role),
+        ("persistence", persistence),
+        ("eviction", eviction(server)),
+    ]
+}
+
+/// What becomes of locks when its memory is full.
+pub(crate) fn eviction(server: &Server) -> String {
+    let info = |name| server.info(name).unwrap_or("not told");
+    match (info("maxmemory"), info("maxmemory_policy")) {
         ("0", policy) => format!("{policy}, without a limit of memory: no lock is thrown away"),
         (_, "noeviction") => {
             "noeviction: a full server refuses new locks, and keeps those held".into()
         }
         (_, "not told") => "not told".into(),
         (_, policy) => format!("{policy}: A FULL SERVER THROWS LOCKS AWAY; set it to noeviction"),
-    };
-    vec![
-        ("version", server.version.clone()),
-        ("role", role),
-        ("persistence", persistence),
-        ("eviction", eviction),
-    ]
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +82,7 @@ mod tests {
 
     fn server(info: &str, appendfsync: &str) -> Server {
         Server {
+            address: String::new(),
             version: "7.0.15".into(),
             run_id: String::new(),
             reign: String::new(),

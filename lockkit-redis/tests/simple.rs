@@ -295,7 +295,9 @@ async fn what_it_does_not_have_it_says() {
     assert_eq!(locker(&url, "direct").await.descriptor().driver, "redis");
     let error = simple.request_release(&n()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().contains("strategy=direct"), "{error}");
+    assert_eq!(error.backend(), Some("redis-simple"));
+    let error = simple.mutex("n").fair().try_lock().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     let error = simple.require(Primitive::Semaphore).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 

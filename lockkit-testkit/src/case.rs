@@ -84,10 +84,10 @@ pub enum Need {
     Fair,
     /// Fencing tokens: a [`FenceClass`] other than `None`.
     Fences,
-    /// A line: those who wait are known to the service, and told when it is worth asking again. Unless
-    /// [`Harness::lacks`] says otherwise.
+    /// Places in line for those who wait: [`Descriptor::line`](lockkit_core::Descriptor::line).
     Line,
-    /// A way to ask holders to let go, unless [`Harness::lacks`] says otherwise.
+    /// A way to ask holders to let go:
+    /// [`Descriptor::revocation`](lockkit_core::Descriptor::revocation).
     Revocation,
     /// Child processes that reach the same service: [`Harness::url`].
     Processes,
@@ -100,17 +100,15 @@ impl Need {
     #[must_use]
     pub fn met_by(self, harness: &dyn Harness) -> bool {
         let descriptor = harness.descriptor();
-        if harness.lacks().contains(&self) {
-            return false;
-        }
         match self {
-            Self::Line | Self::Revocation => true,
             Self::Mutex => descriptor.supports(Primitive::Mutex),
             Self::ReadWrite => descriptor.supports(Primitive::ReadWrite),
             Self::Semaphore => descriptor.supports(Primitive::Semaphore),
             Self::Latch => descriptor.supports(Primitive::Latch),
             Self::Segmented => descriptor.supports(Primitive::Segmented),
             Self::Fair => descriptor.fair,
+            Self::Line => descriptor.line,
+            Self::Revocation => descriptor.revocation,
             Self::Fences => descriptor.fence != FenceClass::None,
             Self::Processes => harness.url().is_some() && harness.time() == Time::Real,
             Self::RealTime => harness.time() == Time::Real,

@@ -7,8 +7,6 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use lockkit_core::{Backend, Descriptor, Error, ErrorKind, Notices, Resource, Result};
 
-use crate::Need;
-
 /// The clock on which the cases of a backend run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,11 +124,6 @@ pub trait Harness: Debug + Send + Sync + 'static {
     /// If the path of this binary cannot be told.
     fn peer(&self) -> io::Result<PathBuf> {
         std::env::current_exe()
-    }
-
-    /// What the backend does without although its descriptor does not tell.
-    fn lacks(&self) -> &[Need] {
-        &[]
     }
 
     /// The clock on which its cases run.

@@ -85,10 +85,9 @@ fn primitives() -> String {
         true => "in one request",
         false => "one by one",
     });
-    table += &row(
-        "detached holds, requests to release, inspect, evict",
-        &|_| "yes",
-    );
+    table += &row("detached holds, inspect, evict", &|_| "yes");
+    table += &row("who waits is shown, in order", &|backend| yes(backend.line));
+    table += &row("requests to release", &|backend| yes(backend.revocation));
     table
 }
 

@@ -13,6 +13,7 @@ use crate::{duration, examples, exit};
 /// Waits for the lock NAME, runs CMD, and releases the lock when CMD ends. Processes that CMD
 /// leaves behind do not keep it. CMD finds LOCKKIT_KEY, LOCKKIT_FENCING_TOKEN, LOCKKIT_MODE,
 /// LOCKKIT_BACKEND and LOCKKIT_HOLDER in its environment, and LOCKKIT_SEGMENT if it has a segment.
+/// A backend without fencing tokens (see `lockkit backends`) leaves LOCKKIT_FENCING_TOKEN unset.
 /// Signals are passed on to CMD and its process group.
 ///
 /// Each kind of lock has names of its own: the plain lock NAME, the one that is --shared or

@@ -64,7 +64,7 @@ pub(crate) struct Ls {
 ///
 /// Prints how many were asked. `lockkit run` says so, or ends its CMD with --on-request term; a
 /// program that uses the library may hand over in its own time. What `acquire` took has nobody to
-/// ask.
+/// ask. Not every backend has a way to ask, see `lockkit backends`.
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = examples::help("request-release"))]
 pub(crate) struct RequestRelease {

@@ -17,13 +17,21 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Place {
     directory: TempDir,
+    url: String,
 }
 
 impl Place {
+    /// With its locks in a file of its own.
     pub(crate) fn new() -> Self {
-        Self {
-            directory: TempDir::new().unwrap(),
-        }
+        let mut place = Self::at(String::new());
+        place.url = format!("sqlite:{}", place.path("locks.db").display());
+        place
+    }
+
+    /// With its locks somewhere else.
+    pub(crate) fn at(url: String) -> Self {
+        let directory = TempDir::new().unwrap();
+        Self { directory, url }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -31,7 +39,7 @@ impl Place {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("sqlite:{}", self.path("locks.db").display())
+        self.url.clone()
     }
 
     pub(crate) fn lockkit<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {

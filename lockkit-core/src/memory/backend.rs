@@ -21,6 +21,8 @@ static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &Primitive::ALL,
     ttl: Duration::from_millis(10)..=Duration::from_secs(24 * 60 * 60),
     fair: true,
+    line: true,
+    revocation: true,
     at_once: true,
     wake_up: "in process",
     after_crash: "gone with the process",

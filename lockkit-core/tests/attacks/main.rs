@@ -14,6 +14,7 @@ mod multi_grants;
 mod odd;
 mod owners;
 mod permits;
+mod promises;
 mod read_write;
 mod revocation;
 mod sweeps;

@@ -29,8 +29,9 @@ pub(crate) const fn ms(n: u64) -> Duration {
 pub(crate) trait Oddity: Send + Sync + 'static {
     fn entered(&self) {}
 
-    fn clock(&self) -> Clock {
-        Clock::Tokio
+    /// What it promises, given what the one in memory does.
+    fn promises(&self, memory: Descriptor) -> Descriptor {
+        memory
     }
 
     async fn attempt(&self, inner: &mut dyn Ticket) -> Result<Attempt> {
@@ -75,11 +76,9 @@ impl<O> std::fmt::Debug for Odd<O> {
 
 pub(crate) fn odd<O: Oddity>(store: &MemoryStore, oddity: O) -> (Odd<O>, Arc<O>) {
     let oddity = Arc::new(oddity);
-    let mut descriptor = Memory::descriptor().clone();
-    descriptor.clock = oddity.clock();
     let backend = Odd {
         inner: store.backend(),
-        descriptor,
+        descriptor: oddity.promises(Memory::descriptor().clone()),
         oddity: Arc::clone(&oddity),
     };
     (backend, oddity)

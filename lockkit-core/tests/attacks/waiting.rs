@@ -18,8 +18,11 @@ struct Booted;
 
 #[async_trait]
 impl Oddity for Booted {
-    fn clock(&self) -> Clock {
-        Clock::Boot
+    fn promises(&self, memory: Descriptor) -> Descriptor {
+        Descriptor {
+            clock: Clock::Boot,
+            ..memory
+        }
     }
 
     async fn attempt(&self, inner: &mut dyn Ticket) -> Result<Attempt> {

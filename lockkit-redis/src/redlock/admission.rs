@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub(crate) peers: Vec<Arc<Peer>>,
-    max_lease: Duration,
+    pub(crate) max_lease: Duration,
     /// When the last look began, in nanoseconds.
     looked_at: AtomicU64,
 }

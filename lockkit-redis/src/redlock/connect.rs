@@ -18,7 +18,7 @@ use super::scripts::Scripts;
 use super::seat::Seat;
 use super::voter::Voter;
 use crate::config::{Config, Strategy, Topology};
-use crate::transport::{Endpoint, Lane, Live, Node};
+use crate::transport::{Endpoint, Live, Node, Server};
 
 /// Connects, and looks whether the servers are fit to vote.
 pub(crate) async fn connect(url: &str) -> Result<(Shared, Descriptor)> {
@@ -40,8 +40,10 @@ pub(crate) async fn connect(url: &str) -> Result<(Shared, Descriptor)> {
     let scripts = Arc::new(Scripts::new());
     let roll = Roll::new(endpoints.len());
     let peers = endpoints.into_iter().enumerate().map(|(at, endpoint)| {
+        let address = endpoint.to_string();
         let place = Place::new(endpoint, at, &roll, &options);
         Arc::new(Peer {
+            address,
             node: Node::start(
                 Arc::new(place),
                 Arc::<Hearing>::clone(&hearing),
@@ -64,7 +66,7 @@ pub(crate) async fn connect(url: &str) -> Result<(Shared, Descriptor)> {
     let council = Council::new(seats.collect());
     let mut descriptor = DESCRIPTOR.clone();
     descriptor.ttl = *descriptor.ttl.start()..=max_lease;
-    if lives.len() == council.voters.len() && lives.iter().all(|live| is_durable(live)) {
+    if lives.len() == council.voters.len() && lives.iter().all(|live| is_durable(&live.server)) {
         descriptor.guarantee = Guarantee::DurableSingle;
         descriptor.fence = FenceClass::Durable;
     }
@@ -113,52 +115,29 @@ async fn meet(peers: &[Arc<Peer>], timeout: Duration) -> Result<Vec<Arc<Live>>> 
     for peer in peers {
         match peer.node.if_up() {
             Some(live) => lives.push(live),
-            None => errors.extend(peer.node.refusal()),
+            None => errors.extend(peer.node.refusal().map(|why| peer.named(&why))),
         }
     }
     // A mistake in the URL is one even if the other servers are a majority.
-    if let Some(wrong) = errors
-        .iter()
-        .find(|error| error.kind() == ErrorKind::InvalidConfig)
-    {
-        let mut error = invalid(wrong.message());
-        for (key, value) in wrong.context() {
-            error = error.with(key, value);
-        }
-        return Err(error);
+    let is_wrong = |error: &Error| error.kind() == ErrorKind::InvalidConfig;
+    if let Some(wrong) = errors.iter().position(is_wrong) {
+        return Err(errors.swap_remove(wrong));
     }
     if lives.len() > peers.len() / 2 {
         return Ok(lives);
     }
-    let first = errors.first();
-    let kind = first.map_or(ErrorKind::Unavailable, |error| error.kind());
+    let first = errors.into_iter().next();
+    let kind = first.as_ref().map_or(ErrorKind::Unavailable, Error::kind);
     let mut error = Error::new(kind, "a majority of the servers has to be up to begin with")
         .on(DRIVER)
         .with("up", format!("{} of {}", lives.len(), peers.len()));
     if let Some(first) = first {
-        error = error.because(first.to_string());
+        error = error.because(first);
     }
     Err(error)
 }
 
-fn is_durable(live: &Live) -> bool {
-    live.server.info("aof_enabled") == Some("1")
-        && live.server.appendfsync.as_deref() == Some("always")
-}
-
-impl Shared {
-    /// Asks each server how it is, for people.
-    pub(crate) async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
-        let mut facts = Vec::new();
-        for peer in &self.admission.peers {
-            let Ok(live) = peer.node.live(Lane::Work).await else {
-                facts.push(("server", "down".to_owned()));
-                continue;
-            };
-            facts.push(("version", live.server.version.clone()));
-            let durable = if is_durable(&live) { "always" } else { "lossy" };
-            facts.push(("persistence", durable.to_owned()));
-        }
-        Ok(facts)
-    }
+/// Whether it has everything that it ever confirmed on its disk.
+pub(super) fn is_durable(server: &Server) -> bool {
+    server.info("aof_enabled") == Some("1") && server.appendfsync.as_deref() == Some("always")
 }

@@ -53,9 +53,11 @@ impl Council {
         let (tell, answers) = mpsc::unbounded_channel();
         for (node, voter) in self.voters.iter().enumerate() {
             let (answer, tell) = (question(Arc::clone(voter)), tell.clone());
+            let voter = Arc::clone(voter);
             self.errands.spawn(async move {
+                let answer = answer.await.map_err(|error| voter.named(error));
                 // Nobody may listen any more.
-                let _ = tell.send((node, answer.await));
+                let _ = tell.send((node, answer));
             });
         }
         answers

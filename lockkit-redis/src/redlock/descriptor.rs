@@ -18,6 +18,8 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &[Primitive::Mutex],
     ttl: Duration::from_millis(100)..=MAX_LEASE,
     fair: false,
+    line: false,
+    revocation: true,
     at_once: false,
     wake_up: "polling, at random, up to 200 ms",
     after_crash: "when its lease ends",

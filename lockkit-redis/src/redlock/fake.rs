@@ -154,6 +154,10 @@ impl FakeVoter {
 
 #[async_trait]
 impl Voter for FakeVoter {
+    fn named(&self, error: Error) -> Error {
+        error
+    }
+
     async fn ready(&self) -> Result<()> {
         Ok(())
     }

@@ -16,6 +16,7 @@ mod let_go;
 #[cfg(test)]
 mod model;
 mod peer;
+mod probe;
 mod record;
 mod roll;
 mod scripts;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockkit_core::{Error, ErrorKind, Result};
 
+use super::connect::is_durable;
 use super::descriptor::DRIVER;
 use super::keys::Keys;
 use super::scripts::Scripts;
@@ -19,6 +20,8 @@ pub(crate) const FLOOR: &str = "floor";
 /// One node.
 #[derive(Debug)]
 pub(crate) struct Peer {
+    /// Where it is, for people.
+    pub(crate) address: String,
     pub(crate) node: Node,
     pub(crate) keys: Keys,
     pub(crate) scripts: Arc<Scripts>,
@@ -47,6 +50,21 @@ pub(crate) struct Standing {
 }
 
 impl Peer {
+    /// An error of this node, in the name of this backend.
+    pub(crate) fn named(&self, error: &Error) -> Error {
+        let mut named = Error::new(error.kind(), error.message()).on(DRIVER);
+        for (key, value) in error.context() {
+            named = named.with(key, value);
+        }
+        if error.context().all(|(key, _)| key != "server") {
+            named = named.with("server", &self.address);
+        }
+        match std::error::Error::source(error) {
+            Some(source) => named.because(source.to_string()),
+            None => named,
+        }
+    }
+
     /// Runs a script; its first argument is the server process that the connection leads to.
     pub(crate) async fn eval(
         &self,
@@ -88,8 +106,7 @@ impl Peer {
     pub(crate) async fn standing(&self, longest: Duration) -> Result<Standing> {
         let live = self.node.live(Lane::Work).await?;
         let longest = longest.as_millis().to_string();
-        let durable = live.server.info("aof_enabled") == Some("1")
-            && live.server.appendfsync.as_deref() == Some("always");
+        let durable = is_durable(&live.server);
         let args = [(&longest).into(), if durable { "1" } else { "" }.into()];
         let keys = [self.keys.node()];
         let reply = self

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockkit_core::{HoldId, Resource, Result};
+use lockkit_core::{Error, HoldId, Resource, Result};
 
 use super::admission::Admission;
 use super::ballot::Proposed;
@@ -54,6 +54,10 @@ impl Seat {
 
 #[async_trait]
 impl Voter for Seat {
+    fn named(&self, error: Error) -> Error {
+        self.peer.named(&error)
+    }
+
     async fn ready(&self) -> Result<()> {
         self.peer.node.live(Lane::Work).await.map(drop)
     }

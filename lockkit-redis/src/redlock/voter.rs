@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockkit_core::{AttemptId, HoldId, Resource, Result};
+use lockkit_core::{AttemptId, Error, HoldId, Resource, Result};
 
 use super::ballot::Proposed;
 
@@ -72,6 +72,9 @@ pub(crate) struct Record {
 /// that has no vote, for whatever reason.
 #[async_trait]
 pub(crate) trait Voter: Debug + Send + Sync + 'static {
+    /// An error of this node, in the name of this backend.
+    fn named(&self, error: Error) -> Error;
+
     /// Waits until it can be asked.
     async fn ready(&self) -> Result<()>;
 

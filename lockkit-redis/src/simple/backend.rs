@@ -215,7 +215,8 @@ impl Backend for Simple {
         } else {
             "transactions"
         };
-        facts.push(("changes by", how.into()));
+        // About all servers, so before what is about each.
+        facts.insert(0, ("changes by", how.into()));
         Ok(facts)
     }
 

@@ -14,6 +14,8 @@ pub(super) static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &[Primitive::Mutex],
     ttl: Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60),
     fair: false,
+    line: false,
+    revocation: false,
     at_once: false,
     wake_up: "by looking again",
     after_crash: "when its lease ends",

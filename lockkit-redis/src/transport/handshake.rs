@@ -2,7 +2,7 @@
 
 use lockkit_core::{Error, ErrorKind, Result};
 
-use super::{Reply, Request, Transport};
+use super::{Endpoint, Reply, Request, Transport};
 use crate::descriptor::DRIVER;
 use crate::error::translated;
 
@@ -12,6 +12,8 @@ const OLDEST: (u32, u32) = (6, 2);
 /// What a server says of itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
+    /// Where it was met, for people; empty if that was not said.
+    pub(crate) address: String,
     pub(crate) version: String,
     /// Drawn anew each time the server process starts. Made up by us where it is not told.
     pub(crate) run_id: String,
@@ -58,6 +60,7 @@ impl Server {
         let config = answers.next().and_then(Result::ok);
         let reign = reign(info);
         let server = Self {
+            address: String::new(),
             version: text("version").to_owned(),
             run_id: line(info, "run_id").map_or_else(made_up, str::to_owned),
             is_reign_told: reign.is_some(),
@@ -73,6 +76,12 @@ impl Server {
         };
         server.check_version()?;
         Ok(server)
+    }
+
+    /// The same, met there.
+    pub(super) fn at(self, endpoint: &Endpoint) -> Self {
+        let address = endpoint.to_string();
+        Self { address, ..self }
     }
 
     /// A fact out of `INFO`.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use lockkit_core::{Backend, Descriptor, Error, ErrorKind, Resource, Result};
 use lockkit_redis::{Redis, Simple};
-use lockkit_testkit::{Harness, Need};
+use lockkit_testkit::Harness;
 use redis::aio::MultiplexedConnection;
 
 /// What stays on purpose: the fence counters, the sizes, and the counts of latches that were set.
@@ -150,14 +150,6 @@ impl Harness for Server {
             Simple::descriptor()
         } else {
             Redis::descriptor()
-        }
-    }
-
-    fn lacks(&self) -> &[Need] {
-        if self.simple {
-            &[Need::Line, Need::Revocation]
-        } else {
-            &[]
         }
     }
 

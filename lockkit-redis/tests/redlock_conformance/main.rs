@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lockkit_core::{Backend, Descriptor, Error, ErrorKind, Resource, Result};
 use lockkit_redis::Redlock;
 use lockkit_servers::redis::env::REDLOCK;
-use lockkit_testkit::{Harness, Need};
+use lockkit_testkit::Harness;
 use redis::aio::MultiplexedConnection;
 
 fn main() -> ExitCode {
@@ -116,10 +116,6 @@ impl Harness for Corner {
     fn url(&self) -> Option<String> {
         let servers = self.servers().unwrap_or_default();
         Some(format!("{servers}?prefix={}", self.prefix))
-    }
-
-    fn lacks(&self) -> &[Need] {
-        &[Need::Line]
     }
 
     async fn backend_at(&self, url: &str) -> Result<Box<dyn Backend>> {

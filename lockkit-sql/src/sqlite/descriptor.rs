@@ -13,6 +13,8 @@ pub(super) static DESCRIPTOR: Descriptor = Descriptor {
     primitives: &Primitive::ALL,
     ttl: Duration::from_millis(500)..=Duration::from_secs(24 * 3600),
     fair: true,
+    line: true,
+    revocation: true,
     at_once: true,
     wake_up: "inotify",
     after_crash: "at once",

@@ -64,7 +64,7 @@ impl Proxy {
     /// Nothing is left if the future is dropped.
     pub async fn to(server: impl Into<SocketAddr>) -> io::Result<Self> {
         let line = Arc::new(Line::to(server.into()));
-        let (door, address) = Door::open_anywhere(&line)?;
+        let (door, address) = Door::open_anywhere(&line).await?;
         Ok(Self {
             address,
             line,
@@ -104,14 +104,15 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// If the port that was given up by [`cut`](Self::cut) cannot be had again.
+    /// If the port that was given up by [`cut`](Self::cut) cannot be had again within seconds.
     ///
     /// # Cancel safety
     ///
     /// Can be repeated if the future is dropped.
     pub async fn pass(&self) -> io::Result<()> {
         self.set(Flow::Pass);
-        self.door.lock().await.open(self.address, &self.line)
+        let mut door = self.door.lock().await;
+        door.open(self.address, &self.line).await
     }
 
     /// Resets all connections (RST) and refuses new ones until [`pass`](Self::pass), like a
@@ -119,7 +120,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// If another process takes the port at this moment.
+    /// If another process takes the port at this moment, and keeps it for seconds.
     ///
     /// # Cancel safety
     ///

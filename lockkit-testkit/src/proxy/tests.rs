@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
@@ -95,6 +95,25 @@ async fn a_cut_resets_and_refuses_until_all_passes() {
         assert_eq!(read(&mut client, 1).await, "b");
     }
     assert_eq!(proxy.traffic().connections, 4);
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_for_a_moment_is_waited_for() {
+    let proxy = echo().await;
+    proxy.cut().await.unwrap();
+    let thief = TcpSocket::new_v4().unwrap();
+    thief.set_reuseaddr(true).unwrap();
+    thief.bind(proxy.address()).unwrap();
+    let thief = thief.listen(1).unwrap();
+    let passes = proxy.pass();
+    let gives_up = async {
+        sleep(Duration::from_millis(100)).await;
+        drop(thief);
+    };
+    tokio::join!(passes, gives_up).0.unwrap();
+    let mut client = connect(&proxy).await;
+    client.write_all(b"a").await.unwrap();
+    assert_eq!(read(&mut client, 1).await, "a");
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ impl Shared {
             let transport = driver::connect(&endpoint, limit, ear)
                 .await
                 .map_err(translated)?;
-            let server = Server::ask(&*transport).await?;
+            let server = Server::ask(&*transport).await?.at(&endpoint);
             Ok((transport, server))
         });
         let context = |error: Error| error.with("server", &endpoint);
