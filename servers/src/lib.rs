@@ -22,5 +22,7 @@ mod patience;
 mod port;
 mod process;
 pub mod redis;
+mod scratch;
 
 pub use authority::{Authority, Certificate};
+pub use scratch::scratch;

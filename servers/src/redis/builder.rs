@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::cli::Cli;
 use super::server::RedisServer;
-use crate::{Authority, Certificate, port, process};
+use crate::{Authority, Certificate, port, process, scratch};
 
 /// The program that is server and sentinel.
 pub(super) const PROGRAM: &str = "redis-server";
@@ -146,9 +146,7 @@ impl RedisBuilder {
     }
 
     fn launch(&self, port: u16) -> Result<RedisServer> {
-        let directory = tempfile::Builder::new()
-            .prefix("lockkit-redis-")
-            .tempdir()?;
+        let directory = scratch("lockkit-redis-")?;
         let path = directory.path();
         fs::write(path.join("redis.conf"), self.conf(port, path))?;
         let files = self.tls.iter().flat_map(|tls| &tls.files);
