@@ -18,6 +18,7 @@
 //! ```
 
 mod authority;
+mod clock;
 mod patience;
 mod port;
 mod process;
@@ -25,4 +26,5 @@ pub mod redis;
 mod scratch;
 
 pub use authority::{Authority, Certificate};
+pub use clock::Clock;
 pub use scratch::scratch;

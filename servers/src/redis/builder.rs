@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::cli::Cli;
 use super::server::RedisServer;
-use crate::{Authority, Certificate, port, process, scratch};
+use crate::{Authority, Certificate, Clock, port, process, scratch};
 
 /// The program that is server and sentinel.
 pub(super) const PROGRAM: &str = "redis-server";
@@ -38,6 +38,7 @@ pub struct RedisBuilder {
     pub(super) unix_socket: bool,
     pub(super) replica_of: Option<u16>,
     pub(super) sentinel: bool,
+    pub(super) environment: Vec<(&'static str, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -114,6 +115,12 @@ impl RedisBuilder {
     /// are in touch.
     pub fn replica_of(mut self, port: u16) -> Self {
         self.replica_of = Some(port);
+        self
+    }
+
+    /// Lives by this clock.
+    pub fn clock(mut self, clock: &Clock) -> Self {
+        self.environment.extend(clock.environment());
         self
     }
 
