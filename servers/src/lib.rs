@@ -18,9 +18,13 @@
 //! ```
 
 mod authority;
+mod clock;
 mod patience;
 mod port;
 mod process;
 pub mod redis;
+mod scratch;
 
 pub use authority::{Authority, Certificate};
+pub use clock::Clock;
+pub use scratch::scratch;

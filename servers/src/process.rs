@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
@@ -34,13 +34,19 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `command` in `directory`, its output appended to `log`. The directory is removed
     /// if the owner dies first.
-    pub(crate) fn start(command: &[&str], directory: &Path, log: &Path) -> Result<Self> {
+    pub(crate) fn start(
+        command: &[&str],
+        environment: &[(&str, PathBuf)],
+        directory: &Path,
+        log: &Path,
+    ) -> Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         let mut shell = Command::new("sh");
         shell
             .args(["-c", LEASH, "sh"])
             .arg(directory)
             .args(command)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir(directory)
             // Out of reach of a Ctrl-C, which is the owner's to act on.
             .process_group(0)
@@ -140,7 +146,7 @@ mod tests {
     fn a_process_dies_with_its_owner_and_takes_its_directory_along() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let mut process = Process::start(&["sleep", "1000"], directory.path(), &log).unwrap();
+        let mut process = Process::start(&["sleep", "1000"], &[], directory.path(), &log).unwrap();
         // What the system does when an owner is killed.
         drop(process.leash.take());
         let started = Instant::now();
@@ -154,7 +160,7 @@ mod tests {
     fn a_process_that_is_dropped_has_ended_and_its_directory_is_left_to_its_owner() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let process = Process::start(&["sleep", "1000"], directory.path(), &log).unwrap();
+        let process = Process::start(&["sleep", "1000"], &[], directory.path(), &log).unwrap();
         let pid = process.pid();
         drop(process);
         assert!(!is_there(pid));
@@ -165,7 +171,7 @@ mod tests {
     fn a_stopped_process_can_be_told_to_end() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let mut process = Process::start(&["sleep", "1000"], directory.path(), &log).unwrap();
+        let mut process = Process::start(&["sleep", "1000"], &[], directory.path(), &log).unwrap();
         process.signal(Signal::STOP).unwrap();
         process.stop().unwrap();
         assert!(process.ended().unwrap().is_some());

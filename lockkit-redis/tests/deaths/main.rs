@@ -5,12 +5,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::future::Future;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Trial};
 use lockkit_core::{Fence, Locker, Primitive, Resource};
 use lockkit_redis::Redis;
+use lockkit_servers::Clock;
 use lockkit_servers::redis::RedisServer;
 use lockkit_testkit::{Peer, peer_main};
 use tokio::time::sleep;
@@ -45,6 +47,10 @@ fn main() -> ExitCode {
             "a_waiter_that_was_stopped_is_let_in_when_it_goes_on",
             waiter_stopped,
         ),
+        trial(
+            "a_client_whose_clock_jumps_keeps_what_it_has_and_takes_nothing_from_others",
+            clock_jumps,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -73,8 +79,11 @@ struct Rig {
 
 impl Rig {
     async fn peer(&self) -> Peer {
-        let program = std::env::current_exe().unwrap();
-        Peer::spawn(&program, &self.server.url(), PATIENCE)
+        self.peer_by(&std::env::current_exe().unwrap()).await
+    }
+
+    async fn peer_by(&self, program: &Path) -> Peer {
+        Peer::spawn(program, &self.server.url(), PATIENCE)
             .await
             .unwrap()
     }
@@ -290,4 +299,45 @@ async fn waiter_stopped(rig: Rig) {
     assert!(third > second);
     assert_eq!(waiter.ask("is_held n").await.unwrap(), "true");
     waiter.ask("unlock n").await.unwrap();
+}
+
+async fn clock_jumps(rig: Rig) {
+    const MINUTE: i64 = 60_000;
+    let clock = Clock::new().unwrap();
+    let program = clock.wrapped(&std::env::current_exe().unwrap()).unwrap();
+    let lease = Duration::from_secs(2);
+    let mut peer = rig.peer_by(&program).await;
+    let fence = peer.lock("n", lease, PATIENCE).await.unwrap().unwrap();
+    let permits = rig.locker.semaphore("s", 2).ttl(lease);
+    let permits = permits.acquire_many(2).await.unwrap();
+    let other = rig.locker.mutex("other").ttl(lease).lock().await.unwrap();
+    let lock = rig.locker.mutex("n").ttl(LONG);
+    let waiter = tokio::spawn(async move { lock.lock().await.unwrap() });
+    for jump in [60 * MINUTE, -60 * MINUTE, 10 * MINUTE] {
+        clock.set(jump).unwrap();
+        sleep(lease * 2).await;
+        assert_eq!(peer.ask("is_held n").await.unwrap(), "true");
+        assert_eq!(rig.held_by().await, Some(fence), "not renewed");
+        // By its clock, what others hold is long over, or lasts for long.
+        let tried = peer.ask("try other 2000").await.unwrap();
+        assert_eq!(tried, "busy", "two holders");
+        let wait = Duration::from_millis(200);
+        let taken = peer.take("permits:1:2", "s", lease, wait).await.unwrap();
+        assert_eq!(taken, None, "a third of two permits");
+        assert!(permits.is_held() && other.is_held() && !waiter.is_finished());
+    }
+    assert_eq!(peer.ask("unlock n").await.unwrap(), "clean");
+    let next = waiter.await.unwrap();
+    assert!(next.fence() > fence);
+    // It stands in line, and is let in, by no clock of its own.
+    peer.begin_lock("n", lease, LONG).await.unwrap();
+    while rig.waiting().await != 1 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    clock.set(-60 * MINUTE).unwrap();
+    let fence = next.fence();
+    let _ = next.unlock().await.unwrap();
+    assert!(peer.locked(PATIENCE).await.unwrap().unwrap() > fence);
+    assert_eq!(peer.ask("is_held n").await.unwrap(), "true");
+    peer.ask("unlock n").await.unwrap();
 }

@@ -1,8 +1,8 @@
 //! Servers that end, and come back with less than they knew.
 
-use lockkit_core::{Fence, LossReason};
+use lockkit_core::{ErrorKind, Fence, LossReason};
 use lockkit_servers::redis::{AppendOnly, RedisServer};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::rig::*;
 
@@ -58,6 +58,112 @@ async fn after_a_restart_without_memory_holders_learn_it_and_waiters_stand_in_li
     was_lost(guard).await;
     assert!(next.is_held());
     let_go(next).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_at_once_or_after_25_seconds_is_found_by_those_who_only_wait() {
+    for down in [0, 25_000] {
+        let mut server = server();
+        let (holder, waiter) = (client(&server).await, client(&server).await);
+        let register = Register::new();
+        let guard = holder.mutex("n").ttl(ms(6_000)).lock().await.unwrap();
+        assert!(register.write(&guard));
+        let queued: Vec<_> = (0..3)
+            .map(|_| {
+                let lock = waiter.mutex("n").ttl(ms(6_000)).wait(PATIENCE * 3);
+                tokio::spawn(async move { lock.lock().await })
+            })
+            .collect();
+        in_line(&holder, "n", 3).await;
+        tokio::task::block_in_place(|| server.kill().unwrap());
+        let killed = Instant::now();
+        if down > 0 {
+            // By the end of its lease at the latest, though nobody can say so.
+            assert_eq!(soon(guard.lost()).await, LossReason::Expired);
+            assert!(killed.elapsed() < ms(8_000), "{:?}", killed.elapsed());
+        }
+        sleep(ms(down).saturating_sub(killed.elapsed())).await;
+        tokio::task::block_in_place(|| server.restart().unwrap());
+        let back = Instant::now();
+        soon(guard.lost()).await;
+        // Nobody sends a command; all are let in, one after the other.
+        let mut queued = queued;
+        while !queued.is_empty() {
+            let (next, _, rest) = soon(futures_util::future::select_all(queued)).await;
+            let next = next.unwrap().unwrap();
+            assert!(register.write(&next), "a fence fell after {down} ms");
+            assert!(!register.write(&guard), "a stale write was accepted");
+            let_go(next).await;
+            queued = rest;
+        }
+        assert!(back.elapsed() < ms(10_000), "{:?}", back.elapsed());
+        was_lost(guard).await;
+    }
+}
+
+/// A log that is written once a second may lack the last second; the second holder is told apart
+/// by its fence, because another process gives it out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_lacks_the_last_second_may_cost_a_hold_and_no_fence_falls() {
+    let builder = RedisServer::builder().append_only(AppendOnly::EverySecond);
+    let mut server = started(builder);
+    let (locker, other) = (client(&server).await, client(&server).await);
+    let register = Register::new();
+    for round in 0..3 {
+        for _ in 0..20 {
+            // One whose release is forgotten is back, until its lease ends.
+            let lock = locker.mutex("n").ttl(ms(1_000));
+            register.use_once(&lock, ms(0)).await;
+        }
+        let old = locker.mutex("n").ttl(ms(20_000)).lock().await.unwrap();
+        assert!(register.write(&old));
+        tokio::task::block_in_place(|| {
+            server.kill().unwrap();
+            if round > 0 {
+                lose_the_end_of_the_log(&server, 40 * round);
+            }
+            server.restart().unwrap();
+        });
+        until("it is connected again", async || {
+            other.probe().await.is_ok() && locker.probe().await.is_ok()
+        })
+        .await;
+        let patience = if round == 0 { ms(1_000) } else { ms(8_000) };
+        let next = soon(other.mutex("n").ttl(ms(20_000)).wait(patience).lock()).await;
+        match next {
+            // It was forgotten.
+            Ok(next) => {
+                assert!(next.fence() > old.fence(), "a fence fell");
+                assert!(register.write(&next) && !register.write(&old));
+                assert_eq!(soon(old.lost()).await, LossReason::Gone);
+                was_lost(old).await;
+                let_go(next).await;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+                assert_eq!(round, 0, "it was to be forgotten");
+                until("it is believed in again", async || old.is_held()).await;
+                let_go(old).await;
+            }
+        }
+    }
+    register.is_sound();
+}
+
+/// Cuts so many lines off the log, as a crash of the machine does before they reach the disk. The
+/// server then finds half a command and leaves that away.
+fn lose_the_end_of_the_log(server: &RedisServer, lines: usize) {
+    let log = server.directory().join("appendonlydir");
+    let files = std::fs::read_dir(log)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let is_log = |file: &std::path::PathBuf| file.to_string_lossy().ends_with(".incr.aof");
+    let file = files.filter(is_log).max().unwrap();
+    let text = std::fs::read(&file).unwrap();
+    let ends = text.iter().enumerate().rev();
+    let mut ends = ends.filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    let end = ends.nth(lines).unwrap();
+    std::fs::write(&file, &text[..=end]).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use lockkit_core::{Backend, Descriptor, Error, ErrorKind, Resource, Result};
+use lockkit_servers::scratch;
 use lockkit_sql::Sqlite;
 use lockkit_testkit::Harness;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
@@ -42,7 +43,7 @@ impl Database {
     }
 
     fn path(&self) -> PathBuf {
-        let dir = self.dir.get_or_init(|| tempfile::tempdir().ok());
+        let dir = self.dir.get_or_init(|| scratch("lockkit-sqlite-").ok());
         dir.as_ref()
             .map_or_else(PathBuf::new, |dir| dir.path().join("locks.db"))
     }

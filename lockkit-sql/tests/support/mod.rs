@@ -13,6 +13,7 @@ use lockkit_core::{
     Attempt, AttemptId, Backend, Claim, Grant, HoldId, Label, LockName, Mode, Order, Primitive,
     Released, Renewal, Resource, Snapshot, Ticket,
 };
+use lockkit_servers::scratch;
 use lockkit_sql::Sqlite;
 use sqlx::{ConnectOptions, SqliteConnection};
 use tempfile::TempDir;
@@ -37,7 +38,7 @@ impl Store {
     /// With options for the URL of every client.
     pub fn with(options: &'static str) -> Self {
         Self {
-            dir: tempfile::tempdir().unwrap(),
+            dir: scratch("lockkit-sqlite-").unwrap(),
             options,
         }
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::cli::Cli;
 use super::server::RedisServer;
-use crate::{Authority, Certificate, port, process};
+use crate::{Authority, Certificate, Clock, port, process, scratch};
 
 /// The program that is server and sentinel.
 pub(super) const PROGRAM: &str = "redis-server";
@@ -38,6 +38,7 @@ pub struct RedisBuilder {
     pub(super) unix_socket: bool,
     pub(super) replica_of: Option<u16>,
     pub(super) sentinel: bool,
+    pub(super) environment: Vec<(&'static str, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -117,6 +118,12 @@ impl RedisBuilder {
         self
     }
 
+    /// Lives by this clock.
+    pub fn clock(mut self, clock: &Clock) -> Self {
+        self.environment.extend(clock.environment());
+        self
+    }
+
     pub(super) fn sentinel(mut self) -> Self {
         self.sentinel = true;
         self
@@ -146,9 +153,7 @@ impl RedisBuilder {
     }
 
     fn launch(&self, port: u16) -> Result<RedisServer> {
-        let directory = tempfile::Builder::new()
-            .prefix("lockkit-redis-")
-            .tempdir()?;
+        let directory = scratch("lockkit-redis-")?;
         let path = directory.path();
         fs::write(path.join("redis.conf"), self.conf(port, path))?;
         let files = self.tls.iter().flat_map(|tls| &tls.files);

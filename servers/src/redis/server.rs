@@ -31,6 +31,7 @@ pub struct RedisServer {
     process: Process,
     cli: Cli,
     sentinel: bool,
+    environment: Vec<(&'static str, PathBuf)>,
     mutual: bool,
     unix_socket: bool,
     directory: TempDir,
@@ -53,9 +54,10 @@ impl RedisServer {
 
     pub(super) fn launch(directory: TempDir, cli: Cli, builder: &RedisBuilder) -> Result<Self> {
         Ok(Self {
-            process: spawn(directory.path(), builder.sentinel)?,
+            process: spawn(directory.path(), builder.sentinel, &builder.environment)?,
             cli,
             sentinel: builder.sentinel,
+            environment: builder.environment.clone(),
             mutual: builder.tls.as_ref().is_some_and(|tls| tls.mutual),
             unix_socket: builder.unix_socket,
             directory,
@@ -189,7 +191,7 @@ impl RedisServer {
     /// If it does not start.
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
-        self.process = spawn(self.directory.path(), self.sentinel)?;
+        self.process = spawn(self.directory.path(), self.sentinel, &self.environment)?;
         self.ready(false)
     }
 
@@ -250,12 +252,16 @@ impl RedisServer {
     }
 }
 
-fn spawn(directory: &Path, sentinel: bool) -> Result<Process> {
+fn spawn(
+    directory: &Path,
+    sentinel: bool,
+    environment: &[(&'static str, PathBuf)],
+) -> Result<Process> {
     let conf = directory.join("redis.conf");
     let conf = conf.to_str().context("a temporary directory in UTF-8")?;
     let mut command = vec![PROGRAM, conf];
     if sentinel {
         command.push("--sentinel");
     }
-    Process::start(&command, directory, &directory.join("log"))
+    Process::start(&command, environment, directory, &directory.join("log"))
 }
