@@ -45,7 +45,7 @@ impl Prefix {
     pub(crate) fn keys(&self, resource: &Resource) -> Keys {
         let key = resource.key();
         let bucket = Bucket::of(&key);
-        let base = format!("{}:{{{}}}:", self.0, bucket.0);
+        let base = [self.0.as_str(), ":{", &bucket.0.to_string(), "}:"].concat();
         Keys { bucket, base, key }
     }
 
@@ -83,7 +83,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// The main key: the hold of a mutex.
     pub(crate) fn main(&self) -> String {
-        format!("{}{}", self.base, self.key)
+        [self.base.as_str(), &self.key].concat()
     }
 
     /// The key of the resource, without prefix and bucket.
@@ -93,17 +93,21 @@ impl Keys {
 
     /// One of the others: the main key and a letter.
     pub(crate) fn part(&self, letter: char) -> String {
-        format!("{}{}{letter}", self.base, self.key)
+        let mut part = String::with_capacity(self.base.len() + self.key.len() + 1);
+        part.push_str(&self.base);
+        part.push_str(&self.key);
+        part.push(letter);
+        part
     }
 
     /// The fence counter of the bucket.
     pub(crate) fn fence(&self) -> String {
-        format!("{}fence", self.base)
+        [self.base.as_str(), "fence"].concat()
     }
 
     /// The server process that issued the last fence of the bucket.
     pub(crate) fn server(&self) -> String {
-        format!("{}server", self.base)
+        [self.base.as_str(), "server"].concat()
     }
 }
 

@@ -85,7 +85,7 @@ impl Shared {
     ) -> Result<Answer> {
         let ttl = milliseconds(claim.ttl).to_string();
         let head = head(claim.attempt);
-        let tail = format!(":{ttl}:{}", self.tail(claim));
+        let tail = self.tail(&ttl, claim);
         let how = match (asked, claim.order) {
             (Asked::Perhaps | Asked::InLine, _) => 'a',
             (Asked::Never, Order::Fair) => 'f',
@@ -231,14 +231,19 @@ impl Shared {
         count.ok_or_else(|| odd("a request to let go"))
     }
 
-    /// What a hold and a place say about a claim, for people: since when and who.
-    pub(crate) fn tail(&self, claim: &Claim) -> String {
-        format!(
-            "{}:-:{}:{}",
-            wall_clock_ms(),
-            self.inbox.reachable_as(),
-            claim.label.encode()
-        )
+    /// What a hold says about a claim behind its fence, for people: its lease, since when, no flag,
+    /// and who.
+    pub(crate) fn tail(&self, ttl: &str, claim: &Claim) -> String {
+        let mut tail = String::with_capacity(96);
+        tail.push(':');
+        tail.push_str(ttl);
+        tail.push(':');
+        tail.push_str(&wall_clock_ms().to_string());
+        tail.push_str(":-:");
+        tail.push_str(self.inbox.reachable_as());
+        tail.push(':');
+        tail.push_str(&claim.label.encode());
+        tail
     }
 }
 

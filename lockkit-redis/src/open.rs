@@ -27,7 +27,7 @@ use crate::simple::Simple;
 /// # Ok(()) }
 /// ```
 pub async fn connect(url: &str) -> Result<Box<dyn Backend>> {
-    if url.starts_with("redlock:") {
+    if url.starts_with("redlock:") || url.starts_with("rediss+redlock:") {
         return Ok(Box::new(Redlock::connect(url).await?));
     }
     Ok(match Config::parse(url)?.options.strategy {

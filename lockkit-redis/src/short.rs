@@ -35,6 +35,12 @@ pub(crate) struct Take {
     bucket: Bucket,
     hold: String,
     fence: String,
+    words: Words,
+}
+
+/// What is said about a mutex to be taken.
+#[derive(Debug)]
+struct Words {
     head: [u8; 17],
     ttl: String,
     tail: String,
@@ -56,9 +62,11 @@ impl Shared {
             bucket: keys.bucket,
             hold: keys.main(),
             fence: keys.fence(),
-            head: head(claim.attempt),
-            tail: format!(":{ttl}:{}", self.tail(claim)),
-            ttl,
+            words: Words {
+                head: head(claim.attempt),
+                tail: self.tail(&ttl, claim),
+                ttl,
+            },
         };
         let taken = Gather::call(self, take).await;
         Ok(match taken.unwrap_or_else(|| Err(unanswered()))? {
@@ -135,31 +143,33 @@ impl Joined for Take {
             Err(error) => return takes.iter().map(|_| Err(repeat(&error))).collect(),
         };
         // Where this connection has not vouched for the fences yet, the long way does.
-        let is_open = |take: &&Self| live.is_confirmed(take.bucket);
-        let open = takes.iter().filter(is_open);
-        let keys: Vec<String> = open
-            .clone()
-            .flat_map(|take| [take.hold.clone(), take.fence.clone()])
+        let open: Vec<bool> = takes
+            .iter()
+            .map(|take| live.is_confirmed(take.bucket))
             .collect();
-        let args: Vec<Arg<'_>> = open
-            .flat_map(|take| {
-                [
-                    Arg::Bytes(&take.head),
-                    (&take.ttl).into(),
-                    (&take.tail).into(),
-                ]
-            })
-            .collect();
-        if keys.is_empty() {
-            return takes.iter().map(|_| Ok(Short::GoOn)).collect();
+        let (mut keys, mut words) = (Vec::new(), Vec::new());
+        for (take, _) in takes.into_iter().zip(&open).filter(|(_, open)| **open) {
+            keys.extend([take.hold, take.fence]);
+            words.push(take.words);
         }
+        if keys.is_empty() {
+            return open.iter().map(|_| Ok(Short::GoOn)).collect();
+        }
+        let args = words.iter().flat_map(|words| {
+            let Words { head, ttl, tail } = words;
+            [Arg::Bytes(head), ttl.into(), tail.into()]
+        });
+        let args: Vec<Arg<'_>> = args.collect();
         let taken = shared.run_short(&shared.scripts.mutex_take, &keys, &args, &live);
         let mut answers = Answers::of(taken.await);
-        let answer = |take| match is_open(&take) {
-            true => answers.next(),
-            false => Ok(Short::GoOn),
+        let answer = |open| {
+            if open {
+                answers.next()
+            } else {
+                Ok(Short::GoOn)
+            }
         };
-        takes.iter().map(answer).collect()
+        open.into_iter().map(answer).collect()
     }
 }
 
@@ -176,14 +186,15 @@ impl Joined for Leave {
             Ok(live) => live,
             Err(error) => return leaves.iter().map(|_| Err(repeat(&error))).collect(),
         };
-        let args: Vec<Arg<'_>> = leaves.iter().map(|leave| Arg::Bytes(&leave.head)).collect();
-        let keys: Vec<String> = leaves
-            .iter()
-            .flat_map(|leave| [leave.hold.clone(), leave.queue.clone()])
-            .collect();
+        let (mut keys, mut heads) = (Vec::new(), Vec::new());
+        for leave in leaves {
+            keys.extend([leave.hold, leave.queue]);
+            heads.push(leave.head);
+        }
+        let args: Vec<Arg<'_>> = heads.iter().map(|head| Arg::Bytes(head)).collect();
         let left = shared.run_short(&shared.scripts.mutex_leave, &keys, &args, &live);
         let mut answers = Answers::of(left.await);
-        leaves.iter().map(|_| answers.next()).collect()
+        heads.iter().map(|_| answers.next()).collect()
     }
 }
 

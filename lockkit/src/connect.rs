@@ -17,6 +17,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("redis+cluster", "redis"),
     ("rediss+cluster", "redis"),
     ("redlock", "redis"),
+    ("rediss+redlock", "redis"),
     ("sqlite", "sqlite"),
 ];
 
@@ -29,7 +30,7 @@ const FEATURES: &[(&str, &str)] = &[
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | a Redis server; `rediss://` with TLS, `redis+unix:///PATH` by a socket | `redis` |
 /// | `redis+sentinel://HOST[:PORT],…/NAME` | the master that sentinels watch under this name | `redis` |
 /// | `redis+cluster://HOST[:PORT],…` | a Redis cluster, by some of its nodes | `redis` |
-/// | `redlock://HOST[:PORT],HOST[:PORT],HOST[:PORT]` | RedLock over 3, 5, … independent servers | `redis` |
+/// | `redlock://HOST[:PORT],HOST[:PORT],HOST[:PORT]` | RedLock over 3, 5, … independent servers; `rediss+redlock://` with TLS | `redis` |
 /// | `sqlite:PATH` | an SQLite file, shared by the processes of one machine | `sqlite` |
 ///
 /// # Errors
@@ -78,7 +79,7 @@ pub async fn connect_with(url: &str, options: LockerOptions) -> Result<Locker> {
         "memory" => Locker::with_options(memory(rest)?, options),
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
-        | "redis+cluster" | "rediss+cluster" | "redlock" => {
+        | "redis+cluster" | "rediss+cluster" | "redlock" | "rediss+redlock" => {
             Locker::with_backend(lockkit_redis::connect(url).await?.into(), options)
         }
         #[cfg(feature = "sqlite")]

@@ -56,6 +56,10 @@ impl Tally {
 struct Round {
     council: Council,
     ids: Arc<[HoldId]>,
+    /// Which of them were held when they were asked about.
+    held: Vec<bool>,
+    /// When that was, on the clock by which ballots are numbered.
+    asked_at: u64,
     tallies: Vec<Tally>,
     answers: mpsc::UnboundedReceiver<(usize, Result<Vec<Option<Kept>>>)>,
     errors: Vec<Error>,
@@ -64,6 +68,8 @@ struct Round {
 impl Round {
     fn start(council: &Council, ids: &[HoldId]) -> Self {
         let ids: Arc<[HoldId]> = ids.into();
+        let held = ids.iter().map(|id| council.holds(id.attempt())).collect();
+        let asked_at = Clock::Boot.now().as_nanos() / 1000;
         let answers = council.ask(|voter| {
             let ids = Arc::clone(&ids);
             async move { voter.renew(&ids).await }
@@ -71,6 +77,8 @@ impl Round {
         Self {
             council: council.clone(),
             tallies: ids.iter().map(|_| Tally::default()).collect(),
+            held,
+            asked_at,
             ids,
             answers,
             errors: Vec::new(),
@@ -107,7 +115,7 @@ impl Round {
         let (nodes, majority) = (self.council.voters.len(), self.council.majority());
         let mut errors = Some(std::mem::take(&mut self.errors));
         let mut renewals = Vec::with_capacity(self.ids.len());
-        for (id, tally) in self.ids.iter().zip(&self.tallies) {
+        for ((id, tally), held) in self.ids.iter().zip(&self.tallies).zip(&self.held) {
             renewals.push(match tally.confirmed(majority) {
                 Some(kept) => {
                     if kept.asked {
@@ -119,17 +127,29 @@ impl Round {
                     }
                 }
                 None if tally.is_gone(nodes, majority) => {
-                    self.council.note(id.attempt(), false);
-                    // What a minority may still have is in somebody's way.
-                    let (council, id) = (self.council.clone(), id.clone());
-                    let errands = self.council.errands.clone();
-                    errands.spawn(async move { council.release(&id, Which::All).await });
+                    // What a minority may still have is in somebody's way. Who was not held yet is
+                    // in the middle of a ballot, which cleans up after itself: what it is given
+                    // meanwhile is not to be taken away.
+                    if *held {
+                        self.council.note(id.attempt(), false);
+                        self.clean_up(id);
+                    }
                     Renewal::Gone
                 }
                 None => Renewal::Unknown(self.council.absent(errors.take().unwrap_or_default())),
             });
         }
         renewals
+    }
+
+    /// Takes away what any node still has of a hold that was there when this was asked.
+    fn clean_up(&self, id: &HoldId) {
+        let which = Which::UpTo(self.asked_at);
+        for voter in self.council.voters.iter().map(Arc::clone) {
+            let id = id.clone();
+            let errand = async move { voter.release(&id, which).await };
+            self.council.errands.spawn(errand);
+        }
     }
 
     /// Hears the slower nodes, then gives what the majority has to those that lack it.
@@ -190,9 +210,10 @@ impl Council {
             return Ok(());
         };
         for node in lacking {
-            if self.holds(id.attempt()) {
-                self.voters[*node].repair(id, &record).await?;
+            if !self.holds(id.attempt()) {
+                break;
             }
+            self.voters[*node].repair(id, &record).await?;
             // It may have been let go meanwhile.
             if !self.holds(id.attempt()) {
                 self.voters[*node].release(id, Which::All).await?;
