@@ -101,4 +101,7 @@ async fn redlock_says_who_forgot_and_for_how_long() {
     let error = backend.probe().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("(absent=2 of 3)"), "{error}");
+    let locker = Locker::new(backend).unwrap();
+    let error = locker.mutex("n").try_lock().await.unwrap_err();
+    assert!(error.to_string().contains("(server=127."), "{error}");
 }
