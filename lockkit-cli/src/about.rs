@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn facts_stand_under_their_server() {
         let facts = [
-            ("servers", "1 of 2"),
+            ("votes", "1 of 2"),
             ("server", "a:1"),
             ("version", "7.0"),
             ("server", "b:2"),
@@ -181,7 +181,7 @@ mod tests {
         let text = "\
 backend    redlock
 latency    5 µs
-servers    1 of 2
+votes      1 of 2
 
 server     a:1
   version  7.0
@@ -195,7 +195,7 @@ server     b:2
             { "server": "a:1", "version": "7.0" },
             { "server": "b:2", "state": "down" },
         ]);
-        assert_eq!(object["facts"], json!({ "servers": "1 of 2" }));
+        assert_eq!(object["facts"], json!({ "votes": "1 of 2" }));
         assert_eq!(object["servers"], servers);
         let object: Value = serde_json::from_str(&ping_json("sqlite", 5, &facts[..1])).unwrap();
         assert_eq!(object["servers"], json!([]));

@@ -49,7 +49,7 @@ async fn redlock_says_who_votes_and_who_is_down() {
     let facts = backend.probe().await.unwrap();
     assert_eq!(
         facts[0],
-        ("servers", "3 of 3 answer: 1 more may fail".into())
+        ("votes", "3 of 3 servers: 1 of them may fail".into())
     );
     assert_eq!(all(&facts, "server"), addresses);
     assert_eq!(all(&facts, "vote"), ["yes"; 3]);
@@ -59,14 +59,12 @@ async fn redlock_says_who_votes_and_who_is_down() {
 
     servers.servers_mut()[1].kill().unwrap();
     let facts = backend.probe().await.unwrap();
-    assert_eq!(facts[0].1, "2 of 3 answer: NONE MORE MAY FAIL");
+    assert_eq!(facts[0].1, "2 of 3 servers: NONE OF THEM MAY FAIL");
     let down = facts.iter().position(|(name, _)| *name == "state").unwrap();
     assert_eq!(facts[down - 1], ("server", addresses[1].clone()));
-    assert!(
-        facts[down].1.starts_with("DOWN: redlock: "),
-        "{:?}",
-        facts[down]
-    );
+    let state = &facts[down].1;
+    assert!(state.starts_with("DOWN: "), "{state}");
+    assert!(!state.contains("redlock: "), "under its address: {state}");
 
     servers.servers_mut()[2].kill().unwrap();
     let error = backend.probe().await.unwrap_err();
@@ -81,4 +79,29 @@ async fn redlock_says_who_votes_and_who_is_down() {
         "{error}"
     );
     backend.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redlock_says_who_forgot_and_for_how_long() {
+    // One of them without a log on disk.
+    let mut forgetful = RedisServer::start().unwrap();
+    let mut servers = Independent::start(2).unwrap();
+    let url = format!("{},{}?max_lease=60s", servers.url(), forgetful.address());
+    let backend = Redlock::connect(&url).await.unwrap();
+    assert_eq!(all(&backend.probe().await.unwrap(), "vote"), ["yes"; 3]);
+    forgetful.restart().unwrap();
+    let backend = Redlock::connect(&url).await.unwrap();
+    let facts = backend.probe().await.unwrap();
+    assert_eq!(facts[0].1, "2 of 3 servers: NONE OF THEM MAY FAIL");
+    let votes = all(&facts, "vote");
+    assert_eq!(votes[..2], ["yes"; 2]);
+    assert!(votes[2].starts_with("NOT FOR ANOTHER "), "{votes:?}");
+
+    servers.servers_mut()[0].kill().unwrap();
+    let error = backend.probe().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("(absent=2 of 3)"), "{error}");
+    let locker = Locker::new(backend).unwrap();
+    let error = locker.mutex("n").try_lock().await.unwrap_err();
+    assert!(error.to_string().contains("(server=127."), "{error}");
 }

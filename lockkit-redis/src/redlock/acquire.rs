@@ -60,7 +60,7 @@ impl Council {
         let started = clock.now();
         let mut sent_at = started;
         while let Some((node, what)) = heard.recv().await {
-            let mut note = |error| errors.push(error);
+            let mut note = |error| errors.push(self.voters[node].named(error));
             let course = match what {
                 Heard::Proposed(answer) => ballot.proposed(node, answer.map_err(&mut note).ok()),
                 Heard::Confirmed(answer) => ballot.confirmed(node, answer.map_err(&mut note).ok()),

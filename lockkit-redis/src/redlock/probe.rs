@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockkit_core::Result;
+use lockkit_core::{Error, ErrorKind, Result};
 
 use super::backend::Shared;
 use super::connect::is_durable;
@@ -11,34 +11,47 @@ use super::peer::{Memory, Peer, Standing};
 use crate::probe::eviction;
 use crate::transport::{Lane, Server};
 
+type Facts = Vec<(&'static str, String)>;
+
 impl Shared {
     /// See [`Backend::probe`](lockkit_core::Backend::probe).
-    pub(crate) async fn probe(&self) -> Result<Vec<(&'static str, String)>> {
+    pub(crate) async fn probe(&self) -> Result<Facts> {
         let peers = &self.admission.peers;
         let answers = join_all(peers.iter().map(|peer| self.about(peer))).await;
-        let up = answers.iter().filter(|answer| answer.is_ok()).count();
+        let answers = peers.iter().zip(answers);
         let (all, majority) = (peers.len(), self.council.majority());
-        if up < majority {
-            let errors = answers.into_iter().filter_map(Result::err);
-            return Err(self.council.absent(errors.collect()));
-        }
-        let spare = match up - majority {
-            0 => "NONE MORE MAY FAIL".to_owned(),
-            spare => format!("{spare} more may fail"),
-        };
-        let mut facts = vec![("servers", format!("{up} of {all} answer: {spare}"))];
-        for (peer, answer) in peers.iter().zip(answers) {
+        let (mut votes, mut facts, mut absent) = (0, Vec::new(), Vec::new());
+        for (peer, answer) in answers {
             facts.push(("server", peer.address.clone()));
             match answer {
-                Ok(about) => facts.extend(about),
-                Err(error) => facts.push(("state", format!("DOWN: {error}"))),
+                Ok((standing, about)) => {
+                    facts.extend(about);
+                    if standing.memory == Memory::Whole {
+                        votes += 1;
+                    } else {
+                        let error = Error::new(ErrorKind::Unavailable, vote(&standing));
+                        absent.push(peer.named(&error));
+                    }
+                }
+                Err(error) => {
+                    facts.push(("state", down(&error)));
+                    absent.push(error);
+                }
             }
         }
+        if votes < majority {
+            return Err(self.council.absent(absent));
+        }
+        let spare = match votes - majority {
+            0 => "NONE OF THEM MAY FAIL".to_owned(),
+            spare => format!("{spare} of them may fail"),
+        };
+        facts.insert(0, ("votes", format!("{votes} of {all} servers: {spare}")));
         Ok(facts)
     }
 
     /// What an operator wants to know of a server, each with what it means for locks.
-    async fn about(&self, peer: &Peer) -> Result<Vec<(&'static str, String)>> {
+    async fn about(&self, peer: &Peer) -> Result<(Standing, Facts)> {
         let named = |error| peer.named(&error);
         let live = match (peer.node.if_up(), peer.node.refusal()) {
             (Some(live), _) => live,
@@ -49,12 +62,23 @@ impl Shared {
         let server = live.ask_again().await.map_err(named)?;
         let standing = peer.standing(self.admission.max_lease);
         let standing = standing.await.map_err(named)?;
-        Ok(vec![
+        let facts = vec![
             ("version", server.version.clone()),
             ("vote", vote(&standing)),
             ("persistence", persistence(&server, standing.lease)),
             ("eviction", eviction(&server)),
-        ])
+        ];
+        Ok((standing, facts))
+    }
+}
+
+/// Why it does not answer, under its address.
+fn down(error: &Error) -> String {
+    let last = error.context().find(|(key, _)| *key == "last");
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    match source.or_else(|| last.map(|(_, why)| why.to_owned())) {
+        Some(why) => format!("DOWN: {}: {why}", error.message()),
+        None => format!("DOWN: {}", error.message()),
     }
 }
 
