@@ -282,3 +282,30 @@ async fn a_server_that_comes_later_joins() {
     .await;
     drop::<Vec<RedisServer>>(nodes.0);
 }
+
+/// Core renews those who wait as well, while they go on trying.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_that_meets_a_round_under_way_takes_nothing_from_it() {
+    let nodes = Nodes::start(3);
+    let client = Arc::new(nodes.client("").await);
+    for round in 0..200 {
+        let claim = claim("n", LONG);
+        let renewing = {
+            let (client, claim) = (Arc::clone(&client), claim.clone());
+            tokio::spawn(async move {
+                while !matches!(renew(&client, &claim).await, Renewal::Renewed { .. }) {}
+            })
+        };
+        let grant = attempt(&client, &claim).await.unwrap();
+        assert!(grant.is_some(), "nobody else is there");
+        // Whatever these renewals have set going has arrived by then.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        renewing.abort();
+        let renewal = renew(&client, &claim).await;
+        assert!(
+            matches!(renewal, Renewal::Renewed { .. }),
+            "round {round}: {renewal:?}"
+        );
+        assert_eq!(release(&client, &claim).await.unwrap(), Released::Done);
+    }
+}

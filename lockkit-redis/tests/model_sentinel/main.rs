@@ -4,12 +4,13 @@
 mod server;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lockkit_testkit::model::{self, Crowd};
 use server::Server;
 
 fn main() -> ExitCode {
-    model::main(Crowd::Processes(8), || {
+    model::main_for(Duration::from_secs(15), Crowd::Processes(8), || {
         Server::new("LOCKKIT_TEST_REDIS_SENTINEL")
     })
 }

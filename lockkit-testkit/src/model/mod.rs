@@ -8,7 +8,7 @@
 //! may be left on the service.
 //!
 //! The seed is printed. `LOCKKIT_MODEL_SEED` sets it, `LOCKKIT_MODEL_SECONDS` says how long a storm
-//! lasts (30). A seed repeats the choices that are made, not the order in which threads and
+//! lasts (30, or less for some). A seed repeats the choices that are made, not the order in which threads and
 //! processes run.
 
 mod actor;
@@ -22,4 +22,4 @@ mod roles;
 mod storm;
 mod suite;
 
-pub use suite::{Crowd, main};
+pub use suite::{Crowd, main, main_for};

@@ -49,7 +49,7 @@ impl Actor {
             .mutex(self.name(number))
             .ttl(self.lease())
             .wait(self.wait());
-        if self.chance(50) {
+        if self.chance(50) && self.locker.descriptor().fair {
             mutex = mutex.fair();
         }
         if self.chance(10) {

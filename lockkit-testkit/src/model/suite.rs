@@ -17,7 +17,7 @@ use super::pool::Pool;
 use super::record::{Log, Record};
 use super::{child, storm};
 use crate::failure::ensure;
-use crate::{Failure, Fixture, Harness, Outcome};
+use crate::{Failure, Fixture, Harness, Need, Outcome};
 
 /// Who makes a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub enum Crowd {
     /// So many child processes, with four tasks each.
     Processes(u32),
 }
+
+/// How long a storm lasts, unless somebody says otherwise.
+const LENGTH: Duration = Duration::from_secs(30);
 
 /// How long everything may take to be free when a storm is over: holds of those that were killed
 /// end with their leases.
@@ -38,6 +41,15 @@ const AFTERMATH: Duration = Duration::from_secs(30);
 /// line of `cargo test`, and serves as child process when it is started as one. A primitive that
 /// the backend does not claim is reported as ignored.
 pub fn main<H: Harness>(crowd: Crowd, new: impl Fn() -> H + Send + Sync + 'static) -> ExitCode {
+    main_for(LENGTH, crowd, new)
+}
+
+/// The same with storms of another length: shorter where many programs have storms of one backend.
+pub fn main_for<H: Harness>(
+    length: Duration,
+    crowd: Crowd,
+    new: impl Fn() -> H + Send + Sync + 'static,
+) -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(child::CHILD_ARGUMENT) {
         let harness = new();
         return child::main(move |url| async move { harness.backend_at(&url).await });
@@ -62,7 +74,7 @@ pub fn main<H: Harness>(crowd: Crowd, new: impl Fn() -> H + Send + Sync + 'stati
         }
         let new = Arc::clone(&new);
         Trial::test(topic.as_str(), move || {
-            run(crowd, topic, new()).map_err(Into::into)
+            run(length, crowd, topic, new()).map_err(Into::into)
         })
     });
     libtest_mimic::run(&arguments, trials.into()).exit_code()
@@ -75,9 +87,10 @@ fn from_environment(name: &str) -> Outcome<Option<u64>> {
     }
 }
 
-fn run(crowd: Crowd, topic: Topic, harness: impl Harness) -> Outcome {
+fn run(length: Duration, crowd: Crowd, topic: Topic, harness: impl Harness) -> Outcome {
     let seed = from_environment("LOCKKIT_MODEL_SEED")?.unwrap_or_else(rand::random);
-    let length = from_environment("LOCKKIT_MODEL_SECONDS")?.unwrap_or(30);
+    let seconds = from_environment("LOCKKIT_MODEL_SECONDS")?;
+    let length = seconds.map_or(length, Duration::from_secs);
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -93,7 +106,7 @@ fn run(crowd: Crowd, topic: Topic, harness: impl Harness) -> Outcome {
             log: Arc::new(Log::in_memory()),
             detached: Arc::new(Pool::in_memory()),
             began,
-            ends: began + Duration::from_secs(length),
+            ends: began + length,
         };
         let files = std::env::temp_dir().join(format!("lockkit-model-{}-{seed:x}", topic.as_str()));
         let (records, kills) = match crowd {
@@ -103,7 +116,7 @@ fn run(crowd: Crowd, topic: Topic, harness: impl Harness) -> Outcome {
                 child::processes(&*harness, &scene, processes, seed, &files).await?
             }
         };
-        let wrong = judge(&records);
+        let wrong = judge(&records, Need::Fences.met_by(&*harness));
         let tally = Tally::of(&records, kills, wrong.len());
         println!("{}: seed {seed}: {tally}", topic.as_str());
         let shown: Vec<&str> = wrong.iter().take(20).map(String::as_str).collect();

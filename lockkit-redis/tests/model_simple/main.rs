@@ -1,0 +1,16 @@
+//! Storms of 8 processes with `strategy=simple`, on one Redis server, judged against a sequential model.
+
+#[path = "../conformance/server.rs"]
+mod server;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lockkit_testkit::model::{self, Crowd};
+use server::Server;
+
+fn main() -> ExitCode {
+    model::main_for(Duration::from_secs(15), Crowd::Processes(8), || {
+        Server::simple("LOCKKIT_TEST_REDIS")
+    })
+}
