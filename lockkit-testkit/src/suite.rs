@@ -34,8 +34,11 @@ pub fn main_with<H: Harness>(
 ) -> ExitCode {
     let mut args = std::env::args().skip(1);
     if args.next().as_deref() == Some(PEER_ARGUMENT) {
-        let harness = new();
-        return serve(move |url| async move { harness.backend_at(&url).await });
+        let harness = Arc::new(new());
+        return serve(move |url| {
+            let harness = Arc::clone(&harness);
+            async move { harness.backend_at(&url).await }
+        });
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);

@@ -119,7 +119,7 @@ fn signal(child: &Child, signal: Signal) -> Outcome {
 }
 
 /// The `main` of a child process.
-pub(super) fn main<F>(connect: impl FnOnce(String) -> F) -> ExitCode
+pub(super) fn main<F>(connect: impl Fn(String) -> F) -> ExitCode
 where
     F: Future<Output = lockkit_core::Result<Box<dyn Backend>>>,
 {
@@ -164,11 +164,26 @@ impl Orders {
     }
 }
 
-async fn act<F>(orders: Orders, connect: impl FnOnce(String) -> F) -> Outcome
+/// Connects; on a machine that is busy with many processes that may take several tries.
+async fn connected<F>(url: &str, connect: impl Fn(String) -> F) -> Outcome<Box<dyn Backend>>
 where
     F: Future<Output = lockkit_core::Result<Box<dyn Backend>>>,
 {
-    let wire = Wire::new(connect(orders.url.clone()).await?.into());
+    let mut tries = 0;
+    loop {
+        match connect(url.to_owned()).await {
+            Err(error) if error.is_retryable() && tries < 20 => tries += 1,
+            outcome => return Ok(outcome?),
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn act<F>(orders: Orders, connect: impl Fn(String) -> F) -> Outcome
+where
+    F: Future<Output = lockkit_core::Result<Box<dyn Backend>>>,
+{
+    let wire = Wire::new(connected(&orders.url, connect).await?.into());
     let descriptor = wire.descriptor().clone();
     let locker = client(&wire, &descriptor)?;
     let scene = Scene {

@@ -51,8 +51,11 @@ pub fn main_for<H: Harness>(
     new: impl Fn() -> H + Send + Sync + 'static,
 ) -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(child::CHILD_ARGUMENT) {
-        let harness = new();
-        return child::main(move |url| async move { harness.backend_at(&url).await });
+        let harness = Arc::new(new());
+        return child::main(move |url| {
+            let harness = Arc::clone(&harness);
+            async move { harness.backend_at(&url).await }
+        });
     }
     let mut arguments = Arguments::from_args();
     // Processes need the cores more than tasks do.

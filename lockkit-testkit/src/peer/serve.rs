@@ -22,7 +22,7 @@ use crate::{Failure, Outcome};
 ///     lockkit_testkit::peer_main(|_url| async { Ok(Box::new(Memory::new()) as _) })
 /// }
 /// ```
-pub fn peer_main<F>(connect: impl FnOnce(String) -> F) -> ExitCode
+pub fn peer_main<F>(connect: impl Fn(String) -> F) -> ExitCode
 where
     F: Future<Output = Result<Box<dyn Backend>>>,
 {
@@ -30,7 +30,7 @@ where
 }
 
 /// The same, to be called by [`main`](crate::main).
-pub(crate) fn serve<F>(connect: impl FnOnce(String) -> F) -> ExitCode
+pub(crate) fn serve<F>(connect: impl Fn(String) -> F) -> ExitCode
 where
     F: Future<Output = Result<Box<dyn Backend>>>,
 {

@@ -15,7 +15,7 @@ pub const RULES: &str = "resetkeys resetchannels ~lk:* &lk:* -@all \
     +subscribe +unsubscribe +ssubscribe +sunsubscribe +spublish \
     +get +set +del +exists +incr +pexpire +pttl \
     +hget +hset +hmget +hgetall +hdel +hexists +hlen +hincrby +hvals +hrandfield \
-    +zadd +zrem +zscore +zcard +zrange +zrangebyscore +zremrangebyrank \
+    +zadd +zrem +zpopmin +zscore +zcard +zrange +zrangebyscore +zremrangebyrank \
     +sadd +scan +wait +asking +cluster|slots";
 
 #[cfg(test)]
