@@ -91,10 +91,8 @@ impl TimeLimit {
         let now = Instant::now();
         let soonest = after(now, self.limit);
         let slack = self.limit / 8;
-        let mut spare = self.spare();
-        let kept = spare.pop().filter(|timer| timer.runtime == runtime);
-        drop(spare);
-        let timer = match kept {
+        let kept = self.spare().pop();
+        let timer = match kept.filter(|timer| timer.runtime == runtime) {
             Some(mut timer) => {
                 if timer.sleep.deadline() < soonest {
                     timer.sleep.as_mut().reset(after(soonest, slack));

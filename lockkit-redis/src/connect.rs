@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lockkit_core::{Descriptor, Error, FenceClass, Guarantee, Result};
+use tokio::runtime::Handle;
 
 use crate::config::{Config, Options, Strategy, Topology, invalid};
 use crate::contention::Contention;
@@ -69,8 +70,8 @@ pub(crate) async fn open(config: Config) -> Result<(Shared, Descriptor)> {
         inbox,
         options,
         contention: Contention::new(),
-        takes: Gather::new(),
-        leaves: Gather::new(),
+        takes: Gather::new(Handle::current()),
+        leaves: Gather::new(Handle::current()),
     };
     Ok((shared, descriptor))
 }

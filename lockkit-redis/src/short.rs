@@ -8,10 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkit_core::{Claim, Error, ErrorKind, Fence, HoldId, Instant, Result};
+use lockkit_core::{Claim, Fence, HoldId, Instant, Result};
 
-use crate::descriptor::DRIVER;
-use crate::error::{odd, repeat, translated};
+use crate::error::{odd, translated};
 use crate::gather::{Gather, Joined};
 use crate::key::{Bucket, Keys};
 use crate::mutex::head;
@@ -68,8 +67,7 @@ impl Shared {
                 ttl,
             },
         };
-        let taken = Gather::call(self, take).await;
-        Ok(match taken.unwrap_or_else(|| Err(unanswered()))? {
+        Ok(match Gather::call(self, take).await? {
             Short::Done(0) | Short::GoOn => Short::GoOn,
             Short::Done(fence) => Short::Done(Fence::new(fence.unsigned_abs())),
             Short::LookAgain => Short::LookAgain,
@@ -83,8 +81,7 @@ impl Shared {
             queue: keys.part('q'),
             head: head(id.attempt()),
         };
-        let left = Gather::call(self, leave).await;
-        Ok(left.unwrap_or_else(|| Err(unanswered()))? == Short::Done(1))
+        Ok(Gather::call(self, leave).await? == Short::Done(1))
     }
 
     /// Whether somebody holds a mutex, for who does not wait for it: what is left of the lease. Not
@@ -103,14 +100,14 @@ impl Shared {
         self.route.is_one() && !self.contention.is_likely(keys.name(), now)
     }
 
-    /// Runs a script for several mutexes, a number for each.
+    /// Runs a script for several mutexes, with a number for each.
     async fn run_short(
         &self,
         script: &Script,
         keys: &[String],
         args: &[Arg<'_>],
         live: &Live,
-    ) -> Result<Option<Vec<i64>>> {
+    ) -> Result<Vec<Short<i64>>> {
         let call = Call {
             script,
             bucket: Bucket::default(), // There is no cluster to find a node of.
@@ -121,27 +118,32 @@ impl Shared {
         match live.eval(&call, false).await {
             Ok(reply) => {
                 let numbers = reply.as_array().unwrap_or_default().iter();
-                Ok(Some(numbers.filter_map(Reply::as_int).collect()))
+                let number = |reply: &Reply| reply.as_int().ok_or_else(|| odd("a batch"));
+                numbers
+                    .map(|reply| number(reply).map(Short::Done))
+                    .collect()
             }
-            Err(Failure::Refused { .. }) => Ok(None),
+            Err(Failure::Refused { .. }) => Ok(Vec::new()),
             Err(failure) => Err(translated(failure)),
         }
     }
 }
 
+/// The answers of a batch, one after the other; where the server gave none, it refused them all.
+fn next(answers: &mut impl Iterator<Item = Short<i64>>) -> Short<i64> {
+    answers.next().unwrap_or(Short::LookAgain)
+}
+
 impl Joined for Take {
     type Context = Shared;
-    type Answer = Result<Short<i64>>;
+    type Answer = Short<i64>;
 
     fn gather(shared: &Shared) -> &Gather<Self> {
         &shared.takes
     }
 
-    async fn send(shared: &Arc<Shared>, takes: Vec<Self>) -> Vec<Result<Short<i64>>> {
-        let live = match shared.route.live(Lane::Work, Bucket::default()).await {
-            Ok(live) => live,
-            Err(error) => return takes.iter().map(|_| Err(repeat(&error))).collect(),
-        };
+    async fn send(shared: &Arc<Shared>, takes: Vec<Self>) -> Result<Vec<Short<i64>>> {
+        let live = shared.route.live(Lane::Work, Bucket::default()).await?;
         // Where this connection has not vouched for the fences yet, the long way does.
         let open: Vec<bool> = takes
             .iter()
@@ -153,80 +155,40 @@ impl Joined for Take {
             words.push(take.words);
         }
         if keys.is_empty() {
-            return open.iter().map(|_| Ok(Short::GoOn)).collect();
+            return Ok(open.iter().map(|_| Short::GoOn).collect());
         }
         let args = words.iter().flat_map(|words| {
             let Words { head, ttl, tail } = words;
             [Arg::Bytes(head), ttl.into(), tail.into()]
         });
         let args: Vec<Arg<'_>> = args.collect();
-        let taken = shared.run_short(&shared.scripts.mutex_take, &keys, &args, &live);
-        let mut answers = Answers::of(taken.await);
-        let answer = |open| {
-            if open {
-                answers.next()
-            } else {
-                Ok(Short::GoOn)
-            }
-        };
-        open.into_iter().map(answer).collect()
+        let script = &shared.scripts.mutex_take;
+        let taken = shared.run_short(script, &keys, &args, &live).await?;
+        let mut taken = taken.into_iter();
+        let answer = |open| if open { next(&mut taken) } else { Short::GoOn };
+        Ok(open.into_iter().map(answer).collect())
     }
 }
 
 impl Joined for Leave {
     type Context = Shared;
-    type Answer = Result<Short<i64>>;
+    type Answer = Short<i64>;
 
     fn gather(shared: &Shared) -> &Gather<Self> {
         &shared.leaves
     }
 
-    async fn send(shared: &Arc<Shared>, leaves: Vec<Self>) -> Vec<Result<Short<i64>>> {
-        let live = match shared.route.live(Lane::Work, Bucket::default()).await {
-            Ok(live) => live,
-            Err(error) => return leaves.iter().map(|_| Err(repeat(&error))).collect(),
-        };
+    async fn send(shared: &Arc<Shared>, leaves: Vec<Self>) -> Result<Vec<Short<i64>>> {
+        let live = shared.route.live(Lane::Work, Bucket::default()).await?;
         let (mut keys, mut heads) = (Vec::new(), Vec::new());
         for leave in leaves {
             keys.extend([leave.hold, leave.queue]);
             heads.push(leave.head);
         }
         let args: Vec<Arg<'_>> = heads.iter().map(|head| Arg::Bytes(head)).collect();
-        let left = shared.run_short(&shared.scripts.mutex_leave, &keys, &args, &live);
-        let mut answers = Answers::of(left.await);
-        heads.iter().map(|_| answers.next()).collect()
+        let script = &shared.scripts.mutex_leave;
+        let left = shared.run_short(script, &keys, &args, &live).await?;
+        let mut left = left.into_iter();
+        Ok(heads.iter().map(|_| next(&mut left)).collect())
     }
-}
-
-/// The answers of a batch, one after the other.
-enum Answers {
-    Numbers(std::vec::IntoIter<i64>),
-    Refused,
-    Failed(Error),
-}
-
-impl Answers {
-    fn of(outcome: Result<Option<Vec<i64>>>) -> Self {
-        match outcome {
-            Ok(Some(numbers)) => Self::Numbers(numbers.into_iter()),
-            Ok(None) => Self::Refused,
-            Err(error) => Self::Failed(error),
-        }
-    }
-
-    fn next(&mut self) -> Result<Short<i64>> {
-        match self {
-            Self::Numbers(numbers) => {
-                let number = numbers.next().ok_or_else(|| odd("a batch"))?;
-                Ok(Short::Done(number))
-            }
-            Self::Refused => Ok(Short::LookAgain),
-            Self::Failed(error) => Err(repeat(error)),
-        }
-    }
-}
-
-fn unanswered() -> Error {
-    let message = "the runtime on which this was to be sent has ended";
-    Error::new(ErrorKind::Unavailable, message).on(DRIVER)
 }

@@ -16,7 +16,7 @@ if enters and not KEYS[5] then
     call('SET', KEYS[1], ARGV[1] .. string.format('%d', number) .. ARGV[3], 'PX', ARGV[2])
     return number
   end
-elseif held and waits == 45 and how ~= 97 and byte(held) == 49 then
+elseif held and not KEYS[5] and waits == 45 and how ~= 97 and byte(held) == 49 then
   local left = call('PTTL', KEYS[1])
   -- Longer than our own lease: perhaps the server's clock went back. See below.
   if left > 0 and left <= tonumber(ARGV[2]) then
