@@ -74,7 +74,7 @@ impl Record {
 type Processes = [Mutex<Option<Child>>; WORKERS];
 
 fn counter() -> Result<(), Failed> {
-    let directory = tempfile::tempdir()?;
+    let directory = lockkit_servers::scratch("lockkit-counter-")?;
     let path = directory.path();
     File::create(path.join("counter"))?;
     File::create(path.join("journal"))?;
