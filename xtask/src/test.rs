@@ -13,6 +13,8 @@ pub(crate) fn run() -> Result<()> {
     let servers = Servers::start(&mut steps)?;
     let mut tests = cargo("test --workspace --all-features --no-fail-fast");
     servers.announce(&mut tests);
+    // Most tests wait for leases and servers more than they compute.
+    tests.env("RUST_TEST_THREADS", "4");
     steps.run(&mut tests)?;
     steps.summary();
     Ok(())

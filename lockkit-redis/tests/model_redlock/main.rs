@@ -10,5 +10,5 @@ use corner::Corner;
 use lockkit_testkit::model::{self, Crowd};
 
 fn main() -> ExitCode {
-    model::main_for(Duration::from_secs(15), Crowd::Processes(8), Corner::new)
+    model::main_for(Duration::from_secs(10), Crowd::Processes(8), Corner::new)
 }

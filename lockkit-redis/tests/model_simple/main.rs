@@ -10,7 +10,7 @@ use lockkit_testkit::model::{self, Crowd};
 use server::Server;
 
 fn main() -> ExitCode {
-    model::main_for(Duration::from_secs(15), Crowd::Processes(8), || {
+    model::main_for(Duration::from_secs(10), Crowd::Processes(8), || {
         Server::simple("LOCKKIT_TEST_REDIS")
     })
 }
