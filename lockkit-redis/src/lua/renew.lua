@@ -28,7 +28,7 @@ local function is_stuck(hall)
   if not hold[2] or tonumber(hold[2]) <= now then
     return true
   end
-  local place = call('HGET', hall.w, call('ZRANGE', hall.q, 0, 0)[1])
+  local place = call('HGET', hall.w, attempts_in(hall.q, 0, 1)[1])
   return not place or tonumber(match(place, '^%d+') or 0) <= now
 end
 
