@@ -22,8 +22,8 @@ pub struct LockerOptions {
     /// The lease that a lock asks for unless it says otherwise; 30 s. A shorter lease frees the
     /// locks of a stopped process sooner and is lost sooner in an outage.
     pub ttl: Duration,
-    /// How long one request to the backend may take; 10 s. Waiting for somebody else's lock is
-    /// not bounded by it.
+    /// How long one request to the backend may take at most; 10 s. It may be given up an eighth
+    /// earlier. Waiting for somebody else's lock is not bounded by it.
     pub call_timeout: Duration,
     /// How many locks may be held at once; 1,000,000.
     pub max_holds: usize,

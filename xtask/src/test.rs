@@ -14,7 +14,9 @@ pub(crate) fn run() -> Result<()> {
     let mut tests = cargo("test --workspace --all-features --no-fail-fast");
     servers.announce(&mut tests);
     // Most tests wait for leases and servers more than they compute.
-    tests.env("RUST_TEST_THREADS", "4");
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        tests.env("RUST_TEST_THREADS", "4");
+    }
     steps.run(&mut tests)?;
     steps.summary();
     Ok(())
